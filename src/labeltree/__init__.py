@@ -1,0 +1,38 @@
+"""labeltree: tag texts and sparse vectors with the few labels that fit, out of millions, with probabilities."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from labeltree import metrics
+    from labeltree.estimator import LabelTreeClassifier
+    from labeltree.model import Model, load
+    from labeltree.training import train
+    from labeltree.tree import LabelTree
+
+__version__ = "0.1.0"
+__all__ = ["LabelTree", "LabelTreeClassifier", "Model", "load", "metrics", "train"]
+
+# Where each public name lives; it is imported when first used, so `import labeltree` is free.
+_HOME = {
+    "LabelTree": "tree",
+    "LabelTreeClassifier": "estimator",
+    "Model": "model",
+    "load": "model",
+    "train": "training",
+}
+
+
+def __getattr__(name: str) -> Any:
+    from importlib import import_module
+
+    if name == "metrics":
+        return import_module("labeltree.metrics")
+    if name in _HOME:
+        return getattr(import_module(f"labeltree.{_HOME[name]}"), name)
+    raise AttributeError(f"module 'labeltree' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted([*__all__, "__version__"])

@@ -1,0 +1,206 @@
+"""Every parameter of a model, once: its default, bounds and help.
+
+Command-line options, estimator arguments, the documentation's table and the model file's header are all
+made from the fields of :class:`Config`. Importing this module is free (no numpy, no numba).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import tomllib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from labeltree.errors import ParameterError
+
+
+class Parameter(NamedTuple):
+    """One field of :class:`Config`, as the command line and the docs need it."""
+
+    name: str
+    type: type
+    default: Any
+    help: str
+    low: float | None
+    high: float | None
+    choices: tuple[str, ...]
+    open_choice: bool  # other strings are allowed too (a file name)
+    group: str
+
+    @property
+    def option(self) -> str:
+        return "--" + self.name.replace("_", "-")
+
+
+def _parameter(
+    default: Any,
+    help: str,
+    *,
+    low: float | None = None,
+    high: float | None = None,
+    choices: tuple[str, ...] = (),
+    open_choice: bool = False,
+    group: str,
+) -> Any:
+    metadata = dict(help=help, low=low, high=high, choices=choices, open_choice=open_choice, group=group)
+    return dataclasses.field(default=default, metadata=metadata)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Config:
+    """What determines a model, besides its data. The same config, data and machine give the same bytes."""
+
+    label_prefix: str = _parameter("__label__", "What a label starts with in fastText lines.", group="data")
+    weighted_words: bool = _parameter(
+        False, "Words carry weights, as in extremeText's `word:0.37`.", group="data"
+    )
+
+    lowercase: bool = _parameter(True, "Lower-case the text.", group="features")
+    min_count: int = _parameter(1, "Ignore words seen less often.", low=1, group="features")
+    word_ngrams: int = _parameter(
+        1, "Longest run of words used as a feature.", low=1, high=8, group="features"
+    )
+    ngram_buckets: int = _parameter(
+        1 << 20, "Number of hash buckets for word n-grams.", low=1, high=1 << 28, group="features"
+    )
+    tf: str = _parameter(
+        "log",
+        "Weight of a word that occurs n times: 1 + ln n, n, or 1.",
+        choices=("log", "count", "binary"),
+        group="features",
+    )
+    idf: bool = _parameter(True, "Multiply by the inverse document frequency.", group="features")
+    row_norm: str = _parameter(
+        "l2",
+        "Scale each row to length 1 (l2), to sum 1 (mean: the paper's average), or not at all.",
+        choices=("l2", "mean", "none"),
+        group="features",
+    )
+
+    tree: str = _parameter(
+        "kmeans",
+        "How labels are put into a tree, or a tree file.",
+        choices=("kmeans", "huffman", "complete", "flat"),
+        open_choice=True,
+        group="tree",
+    )
+    arity: int = _parameter(2, "Children of an inner node.", low=2, high=1 << 20, group="tree")
+    max_leaves: int = _parameter(
+        100,
+        "Stop splitting a group of labels of at most this size (kmeans).",
+        low=1,
+        high=1 << 20,
+        group="tree",
+    )
+    kmeans_eps: float = _parameter(
+        0.001, "Stop k-means when the mean similarity gains less.", low=0.0, group="tree"
+    )
+
+    nodes: str = _parameter("dense", "What scores a node.", choices=("dense",), group="nodes")
+    link: str = _parameter(
+        "plt", "How scores of siblings become probabilities.", choices=("plt",), group="nodes"
+    )
+    dim: int = _parameter(200, "Length of the word and node vectors.", low=1, high=1 << 14, group="nodes")
+
+    epochs: int = _parameter(20, "Passes over the training data.", low=1, high=100_000, group="training")
+    optimizer: str = _parameter(
+        "adagrad",
+        "How steps are scaled; sgd with batch size 1 is the paper's.",
+        choices=("adagrad", "sgd"),
+        group="training",
+    )
+    lr: float = _parameter(0.2, "First step size; it falls linearly to 0.", low=0.0, group="training")
+    l2: float = _parameter(1e-5, "L2 regularisation of all parameters but biases.", low=0.0, group="training")
+    batch_size: int = _parameter(32, "Examples per step.", low=1, high=1 << 20, group="training")
+    trees: int = _parameter(
+        1, "Trees of the ensemble; their probabilities are averaged.", low=1, high=1000, group="training"
+    )
+    seed: int = _parameter(1, "Seed of everything random.", low=0, high=2**63 - 1, group="training")
+
+    def validate(self) -> Config:
+        """Return self, or raise :class:`ParameterError` naming the parameter, the bound and the value."""
+        for parameter in parameters():
+            _check(parameter, getattr(self, parameter.name))
+        if not self.label_prefix or any(c.isspace() for c in self.label_prefix):
+            raise ParameterError(
+                f"label_prefix must be non-empty and without white space, but is {self.label_prefix!r}"
+            )
+        return self
+
+    def to_dict(self) -> dict[str, Any]:
+        return dataclasses.asdict(self)
+
+
+def parameters() -> Iterator[Parameter]:
+    """The fields of :class:`Config` in order."""
+    kinds = {"bool": bool, "int": int, "float": float, "str": str}
+    for field in dataclasses.fields(Config):
+        yield Parameter(field.name, kinds[str(field.type)], field.default, **field.metadata)
+
+
+def _check(parameter: Parameter, value: Any) -> None:
+    name, kind = parameter.name, parameter.type
+    numbers = (int, float) if kind is float else (kind,)
+    if not isinstance(value, numbers) or (kind is not bool and isinstance(value, bool)):
+        raise ParameterError(f"{name} must be of type {kind.__name__}, but is {value!r}")
+    if kind is float and not math.isfinite(value):
+        raise ParameterError(f"{name} must be finite, but is {value!r}")
+    if parameter.low is not None and value < parameter.low:
+        raise ParameterError(f"{name} must be at least {parameter.low}, but is {value!r}")
+    if parameter.high is not None and value > parameter.high:
+        raise ParameterError(f"{name} must be at most {parameter.high}, but is {value!r}")
+    if parameter.choices and value not in parameter.choices and not parameter.open_choice:
+        known = ", ".join(parameter.choices)
+        raise ParameterError(f"{name} must be one of {known}, but is {value!r}")
+
+
+# The paper's Appendix E.4: online SGD, arity 2, at most 100 leaves per parent, dim 500, eps 0.001.
+PRESETS: dict[str, dict[str, Any]] = {
+    "paper": dict(
+        tree="kmeans",
+        arity=2,
+        max_leaves=100,
+        kmeans_eps=0.001,
+        dim=500,
+        optimizer="sgd",
+        batch_size=1,
+        lr=0.1,
+        l2=0.002,
+        epochs=30,
+        tf="count",
+        idf=True,
+        row_norm="mean",
+    ),
+}
+
+
+def make_config(
+    values: Mapping[str, Any] | None = None, *, preset: str | None = None, file: str | Path | None = None
+) -> Config:
+    """A validated config: defaults, overridden by the preset, the TOML file, then ``values``."""
+    merged: dict[str, Any] = {}
+    if preset is not None:
+        if preset not in PRESETS:
+            raise ParameterError(f"preset must be one of {', '.join(sorted(PRESETS))}, but is {preset!r}")
+        merged |= PRESETS[preset]
+    if file is not None:
+        merged |= _read_toml(Path(file))
+    merged |= values or {}
+    known = {field.name for field in dataclasses.fields(Config)}
+    for name in merged:
+        if name not in known:
+            raise ParameterError(f"unknown parameter {name!r}; known are {', '.join(sorted(known))}")
+    return Config(**merged).validate()
+
+
+def _read_toml(path: Path) -> dict[str, Any]:
+    try:
+        with path.open("rb") as file:
+            values = tomllib.load(file)
+    except OSError as error:
+        raise ParameterError(f"config file {path}: cannot be read ({error.strerror})") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ParameterError(f"config file {path}: not valid TOML ({error})") from error
+    return {name.replace("-", "_"): value for name, value in values.items()}

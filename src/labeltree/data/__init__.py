@@ -1,0 +1,1 @@
+"""Readers: files and in-memory objects -> rows."""

@@ -1,0 +1,43 @@
+"""Every error the package raises on purpose. Each message names the place, the value and the fix."""
+
+from __future__ import annotations
+
+
+class LabelTreeError(Exception):
+    """Base of all errors raised on purpose; the command line prints it without a traceback."""
+
+
+class ParameterError(LabelTreeError, ValueError):
+    """A parameter has an impossible value: "arity must be at least 2, but is 1"."""
+
+
+class DataError(LabelTreeError, ValueError):
+    """A file, line, row or array cannot be used as data."""
+
+
+class TreeError(LabelTreeError, ValueError):
+    """Arrays or a file do not describe a label tree."""
+
+
+class TrainingError(LabelTreeError, RuntimeError):
+    """Training cannot go on, for example because the loss is no longer finite."""
+
+
+class ModelFileError(LabelTreeError, ValueError):
+    """A file cannot be used as a model."""
+
+
+class NotAModelError(ModelFileError):
+    """The file is something else than a labeltree model."""
+
+
+class TruncatedModelError(ModelFileError):
+    """The file ends before the model does."""
+
+
+class CorruptedModelError(ModelFileError):
+    """The file's digest or its contents contradict each other."""
+
+
+class NewerModelError(ModelFileError):
+    """The file was written by a newer version of labeltree."""

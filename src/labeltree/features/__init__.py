@@ -1,0 +1,1 @@
+"""Features: text or vectors -> sparse rows."""

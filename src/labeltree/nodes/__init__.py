@@ -1,0 +1,1 @@
+"""Node parameters and how they are fitted."""

@@ -1,0 +1,59 @@
+"""Our threads: one pool per job, kernels release the GIL, results never depend on the number of threads."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from types import TracebackType
+from typing import Any, TypeVar
+
+from labeltree.errors import ParameterError
+
+T = TypeVar("T")
+
+
+def available_threads() -> int:
+    """The number of CPUs this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+class Pool:
+    """Runs a function over items on ``threads`` threads; with one thread it runs them in the caller.
+
+    ``threads=0`` means every available CPU.
+    """
+
+    def __init__(self, threads: int = 0) -> None:
+        if isinstance(threads, bool) or not isinstance(threads, int) or threads < 0:
+            raise ParameterError(f"threads must be at least 0 (0: all CPUs), but is {threads!r}")
+        self.threads = threads or available_threads()
+        self._executor = ThreadPoolExecutor(self.threads) if self.threads > 1 else None
+
+    def map(self, function: Callable[[Any], T], items: Iterable[Any]) -> list[T]:
+        """``[function(item) for item in items]``, possibly at the same time."""
+        items = list(items)
+        if self._executor is None or len(items) < 2:
+            return [function(item) for item in items]
+        return list(self._executor.map(function, items))
+
+    def close(self) -> None:
+        if self._executor is not None:
+            self._executor.shutdown(wait=True, cancel_futures=True)
+
+    def __enter__(self) -> Pool:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def row_slices(n_rows: int, parts: int) -> list[slice]:
+    """Cut ``range(n_rows)`` into at most ``parts`` contiguous slices of nearly equal length."""
+    parts = max(1, min(parts, n_rows))
+    edges = [n_rows * part // parts for part in range(parts + 1)]
+    return [slice(start, stop) for start, stop in zip(edges[:-1], edges[1:], strict=True)]
