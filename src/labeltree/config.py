@@ -44,7 +44,8 @@ def _parameter(
     open_choice: bool = False,
     group: str,
 ) -> Any:
-    metadata = dict(help=help, low=low, high=high, choices=choices, open_choice=open_choice, group=group)
+    metadata = {"help": help, "low": low, "high": high, "choices": choices}
+    metadata |= {"open_choice": open_choice, "group": group}
     return dataclasses.field(default=default, metadata=metadata)
 
 
@@ -142,7 +143,7 @@ def parameters() -> Iterator[Parameter]:
 
 def _check(parameter: Parameter, value: Any) -> None:
     name, kind = parameter.name, parameter.type
-    numbers = (int, float) if kind is float else (kind,)
+    numbers: tuple[type, ...] = (int, float) if kind is float else (kind,)
     if not isinstance(value, numbers) or (kind is not bool and isinstance(value, bool)):
         raise ParameterError(f"{name} must be of type {kind.__name__}, but is {value!r}")
     if kind is float and not math.isfinite(value):

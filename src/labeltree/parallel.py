@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
 from types import TracebackType
 from typing import Any, TypeVar
 
@@ -56,4 +57,4 @@ def row_slices(n_rows: int, parts: int) -> list[slice]:
     """Cut ``range(n_rows)`` into at most ``parts`` contiguous slices of nearly equal length."""
     parts = max(1, min(parts, n_rows))
     edges = [n_rows * part // parts for part in range(parts + 1)]
-    return [slice(start, stop) for start, stop in zip(edges[:-1], edges[1:], strict=True)]
+    return [slice(start, stop) for start, stop in pairwise(edges)]

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 
 class SparseRows(NamedTuple):
-    """A CSR matrix without SciPy: row i is ``indices[indptr[i]:indptr[i+1]]`` with the same slice of values."""
+    """A CSR matrix without SciPy: row i is ``indices[indptr[i]:indptr[i + 1]]``, and so for values."""
 
     indptr: NDArray[np.int64]  # (n_rows + 1,)
     indices: NDArray[np.int32]  # sorted and unique within a row
