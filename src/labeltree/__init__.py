@@ -1,4 +1,4 @@
-"""labeltree: tag texts or sparse vectors with the few labels that fit, out of millions, with probabilities."""
+"""labeltree: tag texts or sparse vectors with the few labels that fit, out of millions, with honest odds."""
 
 from __future__ import annotations
 
