@@ -1,0 +1,286 @@
+"""The command line: ``labeltree train | test | predict | prob | inspect | demo``.
+
+The commands only arrange: what they do is in the modules they import when they run, so that ``--help`` stays
+instant. Results go to standard output, everything else to standard error.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from labeltree import __version__
+from labeltree.cli_options import (
+    GroupedCommand,
+    Ranks,
+    check_output,
+    chosen_config,
+    config_options,
+    format_option,
+    json_option,
+    model_argument,
+    normalize_option,
+    skip_option,
+    threads_option,
+)
+from labeltree.errors import LabelTreeError, ParameterError
+
+INTERRUPTED = 130  # 128 + SIGINT, as shells expect
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.version_option(__version__, prog_name="labeltree", message="%(prog)s %(version)s")
+def cli() -> None:
+    """Tag texts with the few labels that fit, out of millions, with honest probabilities."""
+
+
+@cli.command(cls=GroupedCommand)
+@click.argument("data")
+@click.option("-o", "--output", type=click.Path(path_type=Path), metavar="MODEL", help="The file to write.")
+@format_option
+@skip_option
+@threads_option
+@click.option("--dry-run", is_flag=True, help="Only estimate memory and model size; --output is not needed.")
+@click.option("-q", "--quiet", is_flag=True, help="Print nothing but errors.")
+@click.option("-v", "--verbose", is_flag=True, help="Print a line per stage and epoch instead of the bar.")
+@config_options
+@click.pass_context
+def train(
+    context: click.Context,
+    data: str,
+    output: Path | None,
+    fmt: str,
+    skip_bad_lines: bool,
+    threads: int,
+    dry_run: bool,
+    quiet: bool,
+    verbose: bool,
+    config_file: Path | None,
+    preset: str | None,
+    **_parameters: Any,
+) -> None:
+    """Train a model on DATA, a file with labels ("-" is standard input), and write it to MODEL.
+
+    Parameters come from the defaults, then --preset, then --config, then the options given.
+    """
+    config = chosen_config(context, preset=preset, config_file=config_file)
+    reading = dict(config=config, format=fmt, skip_bad_lines=skip_bad_lines, threads=threads)
+    if dry_run:
+        from labeltree.reports import estimate_lines
+        from labeltree.training import estimate
+
+        _print_lines(estimate_lines(estimate(data, **reading)))
+        return
+    if output is None:
+        raise click.UsageError("Missing option '-o' / '--output': the file to write the model to.", context)
+    check_output(output, inputs=(data,))
+    started = time.perf_counter()
+    from labeltree import training
+    from labeltree.progress import ProgressBar
+    from labeltree.reports import training_lines
+
+    if not quiet:
+        _tell_if_cold("text", "dense")
+    with ProgressBar(quiet=quiet, verbose=verbose) as bar:
+        model = training.train(data, **reading, callback=bar)
+    model.save(output)
+    if not quiet:
+        _print_lines(training_lines(model, output, time.perf_counter() - started), err=True)
+
+
+@cli.command()
+@model_argument
+@click.argument("data")
+@click.option(
+    "-k", "ranks", type=Ranks(), default="1,3,5", show_default=True, help="Score the first k labels."
+)
+@json_option
+@click.option(
+    "--per-label", type=click.Path(path_type=Path), metavar="FILE.tsv", help="Write a row per label."
+)
+@normalize_option
+@format_option
+@skip_option
+@threads_option
+def test(
+    model: Path,
+    data: str,
+    ranks: tuple[int, ...],
+    as_json: bool,
+    per_label: Path | None,
+    normalize: bool,
+    fmt: str,
+    skip_bad_lines: bool,
+    threads: int,
+) -> None:
+    """Score MODEL on DATA: precision, recall, nDCG and propensity-scored precision over all rows."""
+    from labeltree.model import load
+    from labeltree.reports import json_text, score, score_lines, write_per_label
+
+    if per_label is not None:
+        check_output(per_label, inputs=(model, data))
+    loaded = load(model)
+    rows, labels, skipped = loaded.read(data, format=fmt, skip_bad_lines=skip_bad_lines)
+    _report_skipped(skipped)
+    result = score(loaded, rows, labels, ranks, normalize=normalize, threads=threads)
+    if per_label is not None:
+        write_per_label(per_label, loaded, result, labels, k=max(ranks))
+    if as_json:
+        values = {**result.scores, "examples": result.n_rows, "seconds": result.seconds}
+        _print_lines([json_text({**values, "rows_per_second": result.rows_per_second, "skipped": skipped})])
+    else:
+        _print_lines(score_lines(result, ranks))
+
+
+@cli.command()
+@model_argument
+@click.argument("input", default="-", metavar="[INPUT|-]")
+@click.option(
+    "-k",
+    type=click.IntRange(min=0),
+    default=5,
+    show_default=True,
+    help="At most so many labels; 0: no limit.",
+)
+@click.option(
+    "--threshold", type=click.FloatRange(0, 1), default=0.0, help="Only labels at least this probable."
+)
+@json_option
+@normalize_option
+@format_option
+@threads_option
+def predict(
+    model: Path, input: str, k: int, threshold: float, as_json: bool, normalize: bool, fmt: str, threads: int
+) -> None:
+    """Print the most probable labels of each line of INPUT, one line per line.
+
+    A line of output is LABEL<TAB>PROBABILITY, repeated, the most probable first. Labels in INPUT are ignored.
+    """
+    if k == 0 and threshold == 0:
+        raise ParameterError("-k 0 lists all labels above a threshold: give --threshold too, like 0.01")
+    from labeltree.model import load
+    from labeltree.reports import prediction_lines
+
+    loaded = load(model)
+    for rows in loaded.read_blocks(input, format=fmt):
+        answers = loaded.predict(rows, k or None, threshold=threshold, normalize=normalize, threads=threads)
+        _print_lines(prediction_lines(answers, as_json))
+
+
+@cli.command()
+@model_argument
+@click.argument("data")
+@json_option
+@format_option
+@skip_option
+@threads_option
+def prob(model: Path, data: str, as_json: bool, fmt: str, skip_bad_lines: bool, threads: int) -> None:
+    """Print the probability of each label that DATA gives to a row, in the form of `predict`."""
+    from labeltree.model import load
+    from labeltree.reports import given_labels, prediction_lines
+
+    loaded = load(model)
+    rows, labels, skipped = loaded.read(data, format=fmt, skip_bad_lines=skip_bad_lines)
+    _report_skipped(skipped)
+    answers, n_unknown = given_labels(labels, loaded.probability_rows(rows, labels, threads=threads), loaded)
+    _print_lines(prediction_lines(answers, as_json))
+    if n_unknown:
+        click.echo(f"{n_unknown} labels of {data} are unknown to the model and left out.", err=True)
+
+
+@cli.command()
+@model_argument
+@json_option
+@click.option(
+    "--tree", "tree_file", type=click.Path(path_type=Path), metavar="FILE", help="Write the tree(s) to FILE."
+)
+def inspect(model: Path, as_json: bool, tree_file: Path | None) -> None:
+    """Show what MODEL is: parameters, sizes, and the shape of its trees."""
+    from labeltree.model import load
+    from labeltree.reports import inspect_lines, json_text, tree_files
+
+    loaded = load(model)
+    if tree_file is not None:
+        for path, tree in tree_files(tree_file, loaded.label_trees):
+            check_output(path, inputs=(model,))
+            tree.write(path, loaded.label_names)
+            click.echo(f"Tree written to {path}.", err=True)
+    facts = {"file": str(model), "file_bytes": model.stat().st_size, **loaded.inspect()}
+    _print_lines([json_text(facts)] if as_json else inspect_lines(facts))
+
+
+@cli.command()
+@click.option(
+    "-o", "--output", type=click.Path(path_type=Path), metavar="MODEL", help="Keep the model in this file."
+)
+@click.option(
+    "--documents", type=click.IntRange(min=100), default=12_000, show_default=True, help="At most so many."
+)
+@click.option(
+    "--seed", type=click.IntRange(min=0), default=1, show_default=True, help="Which documents are taken."
+)
+@threads_option
+def demo(output: Path | None, documents: int, seed: int, threads: int) -> None:
+    """Train and test on the docstrings of the installed Python libraries: no download, about a minute."""
+    if output is not None:
+        check_output(output)
+    from labeltree.demo import run_demo
+    from labeltree.progress import ProgressBar
+
+    _tell_if_cold("text", "dense")
+    with ProgressBar() as bar:
+        run_demo(click.echo, callback=bar, output=output, max_documents=documents, seed=seed, threads=threads)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line and return its exit code: 0, 1 (error), 2 (usage) or 130 (interrupted)."""
+    try:
+        code = cli.main(arguments, prog_name="labeltree", standalone_mode=False)
+        return code if isinstance(code, int) else 0
+    except click.UsageError as error:
+        error.show()
+        return error.exit_code
+    except (click.Abort, KeyboardInterrupt):
+        return _fail("Interrupted.", INTERRUPTED)
+    except LabelTreeError as error:
+        return _fail(f"Error: {error}")
+    except MemoryError:
+        return _fail(
+            "Error: not enough memory; `labeltree train --dry-run` estimates what is needed, "
+            "and a smaller --dim, --trees or --ngram-buckets, or a larger --min-count, needs less"
+        )
+    except OSError as error:
+        place = f"{error.filename}: " if error.filename else ""
+        return _fail(f"Error: {place}{error.strerror or error}")
+
+
+def _fail(message: str, code: int = 1) -> int:
+    click.echo(message, err=True)
+    return code
+
+
+def _print_lines(lines: Sequence[str], *, err: bool = False) -> None:
+    """Write UTF-8 whatever the locale, and at once: whoever reads the pipe may be waiting."""
+    content = "".join(f"{line}\n" for line in lines)
+    click.echo(content.encode("utf-8", "surrogateescape"), nl=False, err=err)
+
+
+def _report_skipped(n_lines: int) -> None:
+    if n_lines:
+        click.echo(f"Skipped {n_lines} bad lines.", err=True)
+
+
+def _tell_if_cold(*kernel_modules: str) -> None:
+    from labeltree.progress import COLD_NOTICE, kernels_seem_cold
+
+    if kernels_seem_cold(kernel_modules):
+        click.echo(COLD_NOTICE, err=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,182 @@
+"""Command-line options made from ``config.py``, and the checks that come before any work.
+
+Nothing here imports numpy or numba: ``labeltree --help`` must be instant.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+from click.core import ParameterSource
+
+from labeltree.config import PRESETS, Config, Parameter, make_config, parameters
+from labeltree.data.formats import FORMAT_CHOICES
+from labeltree.errors import ParameterError
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+model_argument = click.argument("model", type=click.Path(path_type=Path))
+threads_option = click.option(
+    "--threads",
+    type=click.IntRange(min=0),
+    default=0,
+    show_default="all CPUs",
+    help="Threads to use; results do not depend on it.",
+)
+format_option = click.option(
+    "--format",
+    "fmt",
+    type=click.Choice(FORMAT_CHOICES),
+    default="auto",
+    show_default=True,
+    help="Format of the data; auto looks at its first line.",
+)
+skip_option = click.option(
+    "--skip-bad-lines", is_flag=True, help="Leave out lines that cannot be read, and count them."
+)
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")
+normalize_option = click.option(
+    "--normalize", is_flag=True, help="Rescale children whose probabilities sum to less than 1."
+)
+
+
+def config_options(command: Command) -> Command:
+    """Add one option per parameter of :class:`Config`, and the two that set many of them at once."""
+    for parameter in reversed(list(parameters())):
+        command = _option(parameter)(command)
+    command = click.option(
+        "--preset",
+        type=click.Choice(sorted(PRESETS)),
+        help="Begin with a published system's parameters instead of the defaults.",
+    )(command)
+    return click.option(
+        "--config",
+        "config_file",
+        type=click.Path(path_type=Path),
+        metavar="FILE.toml",
+        help="Take parameters from a file; options given here win.",
+    )(command)
+
+
+def _option(parameter: Parameter) -> Callable[[Command], Command]:
+    names = parameter.option
+    if parameter.type is bool:
+        names += f"/--no-{parameter.option[2:]}"
+    return click.option(
+        names,
+        parameter.name,
+        type=_click_type(parameter),
+        default=parameter.default,
+        metavar=_metavar(parameter),
+        show_default=True,
+        help=parameter.help,
+    )
+
+
+def _click_type(parameter: Parameter) -> click.ParamType:
+    if parameter.choices and not parameter.open_choice:
+        return click.Choice(parameter.choices)
+    low, high = parameter.low, parameter.high
+    if parameter.type is int:
+        return click.IntRange(None if low is None else int(low), None if high is None else int(high))
+    if parameter.type is float:
+        return click.FloatRange(low, high)
+    return click.BOOL if parameter.type is bool else click.STRING
+
+
+def _metavar(parameter: Parameter) -> str | None:
+    if parameter.open_choice:
+        return f"[{'|'.join(parameter.choices)}|FILE]"
+    return {int: "N", float: "X"}.get(parameter.type)
+
+
+class GroupedCommand(click.Command):
+    """A command whose help shows the parameters of a model under the headings of ``config.py``."""
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        group_of = {parameter.name: parameter.group for parameter in parameters()}
+        sections: dict[str, list[tuple[str, str]]] = {"Options": []}
+        for option in self.get_params(ctx):
+            record = option.get_help_record(ctx) if isinstance(option, click.Option) else None
+            if record is not None:
+                group = group_of.get(option.name or "")
+                sections.setdefault("Options" if group is None else f"Model: {group}", []).append(record)
+        for heading, records in sections.items():
+            with formatter.section(heading):
+                formatter.write_dl(records)
+
+
+def chosen_config(context: click.Context, *, preset: str | None, config_file: Path | None) -> Config:
+    """Defaults, overridden by the preset, the file, then the options that were really given."""
+    given = {
+        parameter.name: context.params[parameter.name]
+        for parameter in parameters()
+        if context.get_parameter_source(parameter.name) is ParameterSource.COMMANDLINE
+    }
+    return make_config(given, preset=preset, file=config_file)
+
+
+class Ranks(click.ParamType):
+    """A list like ``1,3,5``: the k of the metrics."""
+
+    name = "list"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[int, ...]:
+        if isinstance(value, tuple):
+            return value
+        parts = str(value).split(",")
+        if not all(part.strip().isdecimal() and 1 <= int(part) <= 1_000_000 for part in parts):
+            self.fail(f"{value!r} is not a list of numbers from 1 to 1000000, like 1,3,5", param, ctx)
+        return tuple(sorted({int(part) for part in parts}))
+
+
+def check_output(path: Path, *, inputs: tuple[str | Path, ...] = ()) -> None:
+    """Refuse a name that cannot be written, before an hour of work is spent on its content."""
+    folder = path.resolve().parent
+    if path.is_dir():
+        raise ParameterError(f"output {path}: is a folder; give the name of a file in it")
+    if not folder.is_dir():
+        raise ParameterError(f"output {path}: the folder {folder} does not exist; create it first")
+    if not os.access(folder, os.W_OK):
+        raise ParameterError(f"output {path}: the folder {folder} is not writable; choose another")
+    for name in inputs:
+        if str(name) != "-" and path.exists() and Path(name).exists() and path.samefile(name):
+            raise ParameterError(f"output {path}: is the input too; choose another name")
+
+
+def options_table() -> str:
+    """The parameters as a Markdown table, for ``docs/cli.md``."""
+    lines = ["| option | default | values | what it does |", "|---|---|---|---|"]
+    for parameter in parameters():
+        name = parameter.option
+        if parameter.type is bool:
+            name += f"`, `--no-{name[2:]}"
+        text = parameter.help.replace("|", "\\|")
+        lines.append(f"| `{name}` | {_default(parameter)} | {_values(parameter)} | {text} |")
+    return "\n".join(lines)
+
+
+def _default(parameter: Parameter) -> str:
+    if parameter.type is bool:
+        return "yes" if parameter.default else "no"
+    return f"`{parameter.default}`"
+
+
+def _values(parameter: Parameter) -> str:
+    if parameter.choices:
+        return ", ".join(f"`{c}`" for c in parameter.choices) + (
+            " or a file" if parameter.open_choice else ""
+        )
+    if parameter.type is bool:
+        return "yes, no"
+    low, high = parameter.low, parameter.high
+    if low is None:
+        return "text" if parameter.type is str else "any number"
+    whole = "" if parameter.type is float else "whole "
+    return f"{whole}number, {low:g} or more" if high is None else f"{whole}number, {low:g} to {int(high)}"

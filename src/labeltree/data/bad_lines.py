@@ -1,0 +1,42 @@
+"""What happens to lines that cannot be used: an error that names the line, or skipped and counted."""
+
+from __future__ import annotations
+
+from labeltree.errors import DataError
+
+_SHOWN = 40  # characters of a value shown in a message
+
+
+class BadLines:
+    """Strict by default: the first bad line raises :class:`DataError`. With ``skip`` they are counted in
+    ``skipped``, and the first few messages are kept in ``messages``."""
+
+    def __init__(self, *, skip: bool = False, keep: int = 5) -> None:
+        self.skip = skip
+        self.keep = keep
+        self.skipped = 0
+        self.messages: list[str] = []
+
+    @property
+    def wants_message(self) -> bool:
+        """Whether the next bad line's message will be used: formatting millions of them would take long."""
+        return not self.skip or len(self.messages) < self.keep
+
+    def report(self, message: str = "") -> None:
+        """One more bad line; the message may be left out unless it is wanted."""
+        if not self.skip:
+            raise DataError(f"{message}, or leave such lines out with --skip-bad-lines")
+        if self.wants_message:
+            self.messages.append(message)
+        self.skipped += 1
+
+
+def shorten(value: bytes) -> str:
+    """A value for a message: quoted, without line ends, at most 40 characters."""
+    text = value[: 4 * _SHOWN].decode("utf-8", "backslashreplace")
+    return repr(text if len(text) <= _SHOWN else text[:_SHOWN] + "...")
+
+
+def line_message(source: str, line: int, reason: str, column: int, value: bytes, fix: str) -> str:
+    """The one form of all messages about lines: place, reason, value, fix."""
+    return f"{source}, line {line}: {reason} at byte {column}: {shorten(value)}; {fix}"

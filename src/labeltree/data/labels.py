@@ -1,0 +1,138 @@
+"""Labels given in memory: lists of names or numbers, or an indicator matrix."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from labeltree.data.matrices import is_sparse, sparse_rows
+from labeltree.data.rows import LabelRows
+from labeltree.errors import DataError
+
+
+def label_rows(
+    Y: Any, names: Sequence[str] | None = None, *, n_rows: int | None = None
+) -> tuple[LabelRows, list[str]]:
+    """The label ids of each row, and the names of the ids.
+
+    ``Y`` is a list of lists of labels (strings or integers), or an indicator matrix (SciPy sparse or 2-D
+    NumPy) of 0 and 1. Given ``names`` (a model's), ids are positions in it and unknown labels are -1; else
+    lists number labels in the order they appear, and matrices name them by their column. ``n_rows`` is the
+    number of rows of X.
+    """
+    is_matrix = is_sparse(Y) or (isinstance(Y, np.ndarray) and Y.ndim == 2 and Y.dtype.kind not in "OUS")
+    if is_matrix:
+        rows, found = _rows_of_indicator(Y, names)
+    else:
+        flat, lengths = flatten_labels(Y)
+        rows, found = _rows_of_lists(flat, lengths, names)
+    if n_rows is not None and rows.n_rows != n_rows:
+        raise DataError(f"X has {n_rows} rows, but Y has {rows.n_rows}; give each row of X its labels")
+    return rows, found
+
+
+def flatten_labels(Y: Any) -> tuple[list[str], list[int]]:
+    """The names of all labels of all rows, and how many each row has."""
+    if isinstance(Y, (str, bytes)) or not isinstance(Y, Iterable):
+        raise DataError(f"Y must be a list of lists of labels or a matrix, but is {_show(Y)}")
+    flat: list[str] = []
+    lengths: list[int] = []
+    for row, labels in enumerate(Y):
+        if type(labels) is not list:
+            labels = _label_list(labels, row)
+        for label in labels:
+            if type(label) is not str or not label:
+                label = _label_name(label, row)
+            flat.append(label)
+        lengths.append(len(labels))
+    return flat, lengths
+
+
+def _label_list(labels: Any, row: int) -> list[Any]:
+    """The labels of a row as a list; sets are sorted, since their own order changes from run to run."""
+    if labels is None:
+        raise DataError(f"Y, row {row}: None instead of a list of labels; a row without labels is []")
+    is_scalar = isinstance(labels, np.ndarray) and labels.ndim == 0  # has __iter__, but cannot be iterated
+    if isinstance(labels, (str, bytes)) or not isinstance(labels, Iterable) or is_scalar:
+        raise DataError(
+            f"Y, row {row}: {_show(labels)} is not a list of labels; wrap it in a list: [{_show(labels)}]"
+        )
+    if isinstance(labels, (set, frozenset)):
+        return sorted(labels, key=str)
+    if isinstance(labels, dict):
+        raise DataError(f"Y, row {row}: a dict is not a list of labels; use list(...) of its keys")
+    return list(labels)
+
+
+def _label_name(label: Any, row: int) -> str:
+    if isinstance(label, str):
+        if not label:
+            raise DataError(f"Y, row {row}: a label is empty; leave it out")
+        return str(label)  # also from numpy.str_
+    if isinstance(label, (int, np.integer)) and not isinstance(label, bool):
+        return str(int(label))
+    kind = type(label).__name__
+    raise DataError(
+        f"Y, row {row}: a label must be a string or an integer, but {_show(label)} is of type {kind}"
+    )
+
+
+def _show(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 40 else text[:40] + "..."
+
+
+def _rows_of_lists(
+    flat: list[str], lengths: list[int], names: Sequence[str] | None
+) -> tuple[LabelRows, list[str]]:
+    found = list(dict.fromkeys(flat) if names is None else names)
+    _check_unicode(found)
+    number = {name: id for id, name in enumerate(found)}
+    ids = np.fromiter((number.get(name, -1) for name in flat), np.int64, len(flat))
+    row = np.repeat(np.arange(len(lengths)), lengths)
+    return _collapsed(row, ids, len(lengths), len(found)), found
+
+
+def _check_unicode(names: list[str]) -> None:
+    """Names are stored as UTF-8: better to fail now than when the trained model is saved."""
+    try:
+        "".join(names).encode()
+    except UnicodeEncodeError as error:
+        lone = error.object[error.start]
+        name = next(name for name in names if lone in name)
+        raise DataError(f"label {_show(name)} is not valid Unicode; remove lone surrogates") from error
+
+
+def _collapsed(row: NDArray[np.int64], ids: NDArray[np.int64], n_rows: int, n_labels: int) -> LabelRows:
+    """Sort ids within rows and keep one of each, but for the unknown ones."""
+    order = np.lexsort((ids, row))
+    row, ids = row[order], ids[order]
+    keep = np.ones(len(ids), bool)
+    keep[1:] = (row[1:] != row[:-1]) | (ids[1:] != ids[:-1]) | (ids[1:] < 0)
+    counts = np.bincount(row[keep], minlength=n_rows)
+    return LabelRows(_pointers(counts), ids[keep].astype(np.int32), n_labels)
+
+
+def _rows_of_indicator(Y: Any, names: Sequence[str] | None) -> tuple[LabelRows, list[str]]:
+    matrix = sparse_rows(Y, name="Y")
+    found = [str(column) for column in range(matrix.n_columns)] if names is None else list(names)
+    if len(found) != matrix.n_columns:
+        raise DataError(f"Y has {matrix.n_columns} columns, but there are {len(found)} labels")
+    wrong = np.flatnonzero((matrix.values != 0) & (matrix.values != 1))
+    if len(wrong):
+        position = wrong[0]
+        row = int(np.searchsorted(matrix.indptr, position, side="right")) - 1
+        raise DataError(
+            f"Y, row {row}, column {matrix.indices[position]}: a matrix of labels has only 0 and 1, but this "
+            f"is {matrix.values[position]:g}; give lists of labels instead"
+        )
+    keep = matrix.values != 0
+    before = np.concatenate([np.zeros(1, np.int64), np.cumsum(keep, dtype=np.int64)])
+    return LabelRows(before[matrix.indptr], matrix.indices[keep], matrix.n_columns), found
+
+
+def _pointers(counts: NDArray[np.int64]) -> NDArray[np.int64]:
+    return np.concatenate([np.zeros(1, np.int64), np.cumsum(counts, dtype=np.int64)])

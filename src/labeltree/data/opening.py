@@ -1,0 +1,157 @@
+"""Files, compressed files and standard input as blocks of whole lines."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import lzma
+import sys
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from labeltree.errors import DataError
+from labeltree.kernels.scan import find_last_newline
+
+BLOCK_BYTES = 1 << 22
+
+_GZIP_MAGIC = b"\x1f\x8b"
+_XZ_MAGIC = b"\xfd7zXZ\x00"
+_PEEK_BYTES = 1 << 16  # read ahead to detect the format
+_LONGEST_PEEK = 1 << 20  # a first line longer than this is judged by its beginning
+
+
+class _Replayed(io.RawIOBase):
+    """A stream whose first bytes have been read already: pipes cannot be rewound."""
+
+    def __init__(self, first_bytes: bytes, stream: Any) -> None:
+        self._first_bytes = first_bytes
+        self._stream = stream
+        self._readinto = _reader(stream)
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, out: Any) -> int:
+        if not self._first_bytes:
+            return self._readinto(out) or 0
+        n_bytes = min(len(out), len(self._first_bytes))
+        out[:n_bytes] = self._first_bytes[:n_bytes]
+        self._first_bytes = self._first_bytes[n_bytes:]
+        return n_bytes
+
+
+class Source:
+    """An opened file or standard input (``-``), decompressed; ``first_bytes`` shows how it begins."""
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = str(path)
+        self.name = "standard input" if self.path == "-" else self.path
+        self._raw = _open_raw(self.path)
+        try:
+            stream = self._decompressed(self._raw)
+            self.first_bytes = self._peek(stream)
+        except BaseException:
+            self.close()
+            raise
+        self._stream = _Replayed(self.first_bytes, stream)
+
+    def _decompressed(self, raw: Any) -> Any:
+        """Decided by the first bytes, so that standard input may be compressed and names need not tell."""
+        magic = b""
+        while len(magic) < len(_XZ_MAGIC) and (more := self._read(raw, len(_XZ_MAGIC) - len(magic))):
+            magic += more
+        replayed = _Replayed(magic, raw)
+        if magic.startswith(_GZIP_MAGIC):
+            return gzip.GzipFile(fileobj=replayed)
+        if magic == _XZ_MAGIC:
+            return lzma.LZMAFile(replayed)  # type: ignore[arg-type]
+        for extension, kind in ((".gz", "gzip"), (".xz", "xz")):
+            if self.path.lower().endswith(extension):
+                raise DataError(
+                    f"{self.name}: named {extension}, but its content is not {kind}; rename or compress it"
+                )
+        return replayed
+
+    def _peek(self, stream: Any) -> bytes:
+        """Bytes up to the end of the first line that is not blank, and whatever came with them."""
+        peeked = b""
+        while len(peeked) < _LONGEST_PEEK and b"\n" not in peeked.lstrip():
+            more = self._read(stream, _PEEK_BYTES)
+            if not more:
+                break
+            peeked += more
+        return peeked
+
+    def _read(self, stream: Any, n_bytes: int) -> bytes:
+        part = bytearray(n_bytes)
+        return bytes(part[: self._read_into(stream, memoryview(part))])
+
+    def _read_into(self, stream: Any, out: memoryview) -> int:
+        try:
+            return _reader(stream)(out) or 0
+        except (EOFError, zlib.error, lzma.LZMAError, gzip.BadGzipFile) as error:
+            raise DataError(
+                f"{self.name}: damaged or truncated ({error}); get or compress it again"
+            ) from error
+        except OSError as error:
+            raise DataError(f"{self.name}: cannot be read ({error.strerror or error})") from error
+
+    def blocks(self, block_bytes: int = BLOCK_BYTES) -> Iterator[NDArray[np.uint8]]:
+        """Writable buffers of whole lines, at least ``block_bytes`` large where a line needs it."""
+        storage = np.empty(block_bytes, np.uint8)
+        n_filled = 0
+        while n_read := self._read_into(self._stream, storage[n_filled:].data):
+            cut = find_last_newline(storage, n_filled, n_filled + n_read) + 1
+            n_filled += n_read
+            if cut:
+                rest = storage[cut:n_filled]
+                n_filled = len(rest)
+                carried = np.empty(max(block_bytes, 2 * n_filled), np.uint8)
+                carried[:n_filled] = rest
+                yield storage[:cut]
+                storage = carried
+            elif n_filled == len(storage):  # a line longer than the buffer
+                longer = np.empty(2 * n_filled, np.uint8)
+                longer[:n_filled] = storage
+                storage = longer
+        if n_filled:
+            yield storage[:n_filled]
+
+    def close(self) -> None:
+        """Close the file; standard input is not ours to close."""
+        if self.path != "-":
+            self._raw.close()
+
+    def __enter__(self) -> Source:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def _reader(stream: Any) -> Any:
+    """The stream's method to fill a buffer.
+
+    From a pipe, whatever has arrived is taken, so that rows come out as they come in. Decompressors would
+    then hand over a few kilobytes at a time, so they fill the buffer.
+    """
+    if isinstance(stream, (gzip.GzipFile, lzma.LZMAFile)):
+        return stream.readinto
+    return getattr(stream, "readinto1", stream.readinto)
+
+
+def _open_raw(path: str) -> Any:
+    if path == "-":
+        return sys.stdin.buffer
+    try:
+        return open(path, "rb", buffering=0)  # blocks are large: a second buffer would only copy
+    except OSError as error:
+        raise DataError(f"{path}: cannot be opened ({error.strerror}); check the name") from error

@@ -1,0 +1,205 @@
+"""Files of the extreme classification repository: a header ``N D L``, then rows ``1,7 3:0.5 9:1``."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from labeltree.data.bad_lines import BadLines, shorten
+from labeltree.data.formats import UTF8_MARK, is_xmlc_header
+from labeltree.data.opening import BLOCK_BYTES, Source
+from labeltree.data.rows import LabelRows, SparseRows
+from labeltree.data.text_formats import REASONS, Lines, find_lines, report_lines
+from labeltree.errors import DataError
+from labeltree.kernels import scan, scan_xmlc
+from labeltree.kernels.scan_xmlc import Limits
+
+_MAX_SIZE = 2**31 - 1  # ids are 32-bit integers
+_FEATURE = re.compile(rb"(\d+):\S*")
+_ROW_FIX = "write a row as 1,7 3:0.5 9:1"
+
+
+class _Header(NamedTuple):
+    n_rows: int | None  # None: the file has no header
+    n_columns: int
+    n_labels: int
+
+
+class _Rows(NamedTuple):
+    """The rows of one buffer."""
+
+    lengths: NDArray[np.int64]  # (n_rows,) number of features
+    indices: NDArray[np.int32]
+    values: NDArray[np.float32]
+    label_lengths: NDArray[np.int64]  # (n_rows,)
+    labels: NDArray[np.int32]
+
+
+def read_xmlc(
+    path: str | Path | Source,
+    *,
+    bad_lines: BadLines,
+    n_columns: int | None = None,
+    n_labels: int | None = None,
+    header: Literal["required", "optional"] = "required",
+    block_bytes: int = BLOCK_BYTES,
+) -> tuple[SparseRows, LabelRows]:
+    """The features and the labels of each row.
+
+    ``n_columns`` and ``n_labels`` are those of a model, if there is one already: labels it does not know
+    become -1, features it does not know are errors. With both, the header may be left out of the file
+    (``header="optional"``).
+    """
+    with path if isinstance(path, Source) else Source(path) as source:
+        found = _read_header(source, header, n_columns, n_labels)
+        limits = Limits(
+            n_columns=found.n_columns if n_columns is None else min(found.n_columns, n_columns),
+            n_labels=found.n_labels,
+            n_known_labels=found.n_labels if n_labels is None else n_labels,
+        )
+        parts = list(_read_parts(source, found, limits, bad_lines, block_bytes))
+    width = found.n_columns if n_columns is None else n_columns
+    features = SparseRows(
+        _pointers([part.lengths for part in parts]),
+        np.concatenate([np.empty(0, np.int32), *(part.indices for part in parts)]),
+        np.concatenate([np.empty(0, np.float32), *(part.values for part in parts)]),
+        width,
+    )
+    labels = LabelRows(
+        _pointers([part.label_lengths for part in parts]),
+        np.concatenate([np.empty(0, np.int32), *(part.labels for part in parts)]),
+        limits.n_known_labels,
+    )
+    return features, labels
+
+
+def _read_header(source: Source, header: str, n_columns: int | None, n_labels: int | None) -> _Header:
+    line = source.first_bytes.removeprefix(UTF8_MARK).partition(b"\n")[0]
+    if is_xmlc_header(line):
+        sizes = [int(size) for size in line.split()]
+        if max(sizes) > _MAX_SIZE:
+            raise DataError(
+                f"{source.name}, line 1: the header has {max(sizes)}, but sizes are at most {_MAX_SIZE}; "
+                "correct the header"
+            )
+        return _Header(*sizes)
+    if header == "optional" and n_columns is not None and n_labels is not None:
+        return _Header(None, n_columns, _MAX_SIZE)
+    raise DataError(
+        f"{source.name}, line 1: expected the header N D L (rows, features, labels), but found "
+        f"{shorten(line)}; add the header, or choose another --format"
+    )
+
+
+def _read_parts(
+    source: Source, header: _Header, limits: Limits, bad_lines: BadLines, block_bytes: int
+) -> Iterator[_Rows]:
+    n_rows = 0
+    first_line = 1
+    reasons = _reasons(header, limits)
+    first = len(UTF8_MARK) if source.first_bytes.startswith(UTF8_MARK) else 0
+    for buffer in source.blocks(block_bytes):
+        lines = find_lines(buffer, first)
+        n_lines = len(lines.start)
+        first = 0
+        if first_line == 1 and header.n_rows is not None:
+            lines = lines.part(1, n_lines)
+        if header.n_rows is not None:
+            lines = _without_blank_end(lines, header.n_rows - n_rows)
+        n_header = 1 if first_line == 1 and header.n_rows is not None else 0
+        yield _read_rows(source.name, lines, first_line + n_header, limits, reasons, bad_lines)
+        n_rows += len(lines.start)
+        first_line += n_lines
+    if header.n_rows is not None and n_rows != header.n_rows:
+        raise DataError(
+            f"{source.name}: the header promises {header.n_rows} rows, but the file has {n_rows}; "
+            "is it cut off? Get it again, or correct the header"
+        )
+
+
+def _without_blank_end(lines: Lines, n_expected: int) -> Lines:
+    """Leave out blank lines after the last promised row: editors add them."""
+    n_kept = len(lines.start)
+    while n_kept > max(n_expected, 0) and lines.start[n_kept - 1] == lines.end[n_kept - 1]:
+        n_kept -= 1
+    return lines.part(0, n_kept)
+
+
+def _read_rows(
+    source: str,
+    lines: Lines,
+    first_line: int,
+    limits: Limits,
+    reasons: dict[int, tuple[str, str]],
+    bad_lines: BadLines,
+) -> _Rows:
+    n_lines = len(lines.start)
+    n_features = scan.count_byte(lines.buffer, scan_xmlc.COLON)
+    indptr, label_indptr = np.empty(n_lines + 1, np.int64), np.empty(n_lines + 1, np.int64)
+    indices, values = np.empty(n_features, np.int32), np.empty(n_features, np.float32)
+    labels = np.empty(scan.count_byte(lines.buffer, scan_xmlc.COMMA) + n_lines, np.int32)
+    n_values, n_labels = scan_xmlc.scan_sparse_rows(
+        lines.buffer,
+        lines.start,
+        lines.end,
+        limits,
+        lines.status,
+        lines.place,
+        indptr,
+        indices,
+        values,
+        label_indptr,
+        labels,
+    )
+    lengths, label_lengths = np.diff(indptr), np.diff(label_indptr)
+    if lines.status.any():
+        report_lines(source, _place_twins(lines), first_line, reasons, bad_lines)
+        keep = lines.status == scan.GOOD
+        lengths, label_lengths = lengths[keep], label_lengths[keep]
+    # copies: the arrays were made for the most there could be
+    return _Rows(
+        lengths, indices[:n_values].copy(), values[:n_values].copy(), label_lengths, labels[:n_labels].copy()
+    )
+
+
+def _place_twins(lines: Lines) -> Lines:
+    """Find the second of two equal features: the kernel had sorted them when it met the pair."""
+    for row in np.flatnonzero(lines.status == scan_xmlc.FEATURE_TWICE):
+        line = lines.buffer[lines.start[row] : lines.end[row]].tobytes()
+        seen: set[int] = set()
+        for match in _FEATURE.finditer(line):
+            if int(match[1]) in seen:
+                lines.place[row] = lines.start[row] + match.start()
+                break
+            seen.add(int(match[1]))
+    return lines
+
+
+def _reasons(header: _Header, limits: Limits) -> dict[int, tuple[str, str]]:
+    if limits.n_columns < header.n_columns or header.n_rows is None:
+        features = f"feature out of range: the model was trained with {limits.n_columns} features"
+        feature_fix = f"ids go from 0 to {limits.n_columns - 1}"
+    else:
+        features = f"feature out of range: the header promises {limits.n_columns} features"
+        feature_fix = f"ids go from 0 to {limits.n_columns - 1}; correct the header or the row"
+    return REASONS | {
+        scan_xmlc.BAD_LABEL: ("expected label ids like 1,7", f"{_ROW_FIX}; no labels: begin with a space"),
+        scan_xmlc.LABEL_RANGE: (
+            f"label out of range: the header promises {limits.n_labels} labels",
+            f"ids go from 0 to {limits.n_labels - 1}; correct the header or the row",
+        ),
+        scan_xmlc.BAD_FEATURE: ("expected feature:value", _ROW_FIX),
+        scan_xmlc.FEATURE_RANGE: (features, feature_fix),
+        scan_xmlc.BAD_VALUE: ("the value of a feature is not a number", _ROW_FIX),
+        scan_xmlc.VALUE_RANGE: ("the value of a feature is too large", "use values below 3.4e38"),
+        scan_xmlc.FEATURE_TWICE: ("a feature appears twice", "add its values up"),
+    }
+
+
+def _pointers(lengths: list[NDArray[np.int64]]) -> NDArray[np.int64]:
+    return np.cumsum(np.concatenate([np.zeros(1, np.int64), *lengths]), dtype=np.int64)

@@ -1,0 +1,320 @@
+"""The scikit-learn face: :class:`LabelTreeClassifier`. The only module that imports scikit-learn."""
+
+from __future__ import annotations
+
+import inspect
+import tempfile
+from collections.abc import Callable
+from os import PathLike
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_matrix
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
+
+from labeltree.config import Parameter, parameters
+from labeltree.data.labels import label_rows
+from labeltree.data.matrices import is_sparse
+from labeltree.data.rows import LabelRows
+from labeltree.errors import DataError, ParameterError
+from labeltree.model import Model, load
+from labeltree.training import train
+
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+
+# label_prefix only matters for files, and an estimator gets its labels separately.
+_CONFIG_PARAMETERS: dict[str, Parameter] = {p.name: p for p in parameters() if p.name != "label_prefix"}
+_OWN_PARAMETERS: dict[str, tuple[Any, str]] = {
+    "threads": (0, "Threads of fit and predict (0: all CPUs); they never change the result."),
+    "threshold": (0.5, "`predict` returns the labels of at least this probability (multi-label)."),
+    "k": (5, "`predict_proba` and `predict_topk` keep this many labels of a row (multi-label)."),
+}
+
+
+def _config_signature(function: _Function) -> _Function:
+    """Give ``function(self, **parameters)`` the signature that scikit-learn reads parameters from."""
+    defaults = {name: p.default for name, p in _CONFIG_PARAMETERS.items()}
+    defaults |= {name: default for name, (default, _) in _OWN_PARAMETERS.items()}
+    arguments = [inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)]
+    arguments += [
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default)
+        for name, default in defaults.items()
+    ]
+    function.__dict__["__signature__"] = inspect.Signature(arguments)
+    return function
+
+
+class LabelTreeClassifier(ClassifierMixin, BaseEstimator):
+    """A label tree for scikit-learn: multi-label or multi-class, on texts or on (sparse) matrices.
+
+    Fitted attributes: ``model_`` (the :class:`labeltree.Model`), ``classes_`` (sorted labels, the columns of
+    all outputs), ``multilabel_``, and for matrices ``n_features_in_``.
+
+    Parameters
+    ----------
+    """
+
+    threads: int
+    threshold: float
+    k: int
+
+    @_config_signature
+    def __init__(self, **parameters: Any) -> None:
+        bound = inspect.signature(LabelTreeClassifier.__init__).bind(self, **parameters)
+        bound.apply_defaults()
+        for name, value in list(bound.arguments.items())[1:]:
+            setattr(self, name, value)
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> LabelTreeClassifier:
+        """Train on ``X`` (texts, or a sparse or dense matrix) and ``y``.
+
+        ``y`` is one list, tuple or set of labels (strings or integers) per row, an indicator matrix (sparse
+        or dense), or a 1-D array of classes: one per row. ``sample_weight`` has one number per row, >= 0.
+        """
+        before = dict(vars(self))
+        try:
+            self._fit(X, y, sample_weight)
+        except BaseException:  # an estimator that was fitted before stays as it was
+            vars(self).clear()
+            vars(self).update(before)
+            raise
+        return self
+
+    def _fit(self, X: Any, y: Any, sample_weight: Any) -> None:
+        features, n_rows = self._read_features(X, reset=True)
+        target = _read_target(y)
+        if target.labels.n_rows != n_rows:
+            raise DataError(
+                f"X has {n_rows} rows, but y has {target.labels.n_rows}; give each row its labels"
+            )
+        indicator = _indicator(target.labels)
+        weights = _read_weights(sample_weight, n_rows)
+        if weights is not None and not weights.all():  # a weight of 0 is an absent row
+            kept = np.flatnonzero(weights)
+            features = [features[row] for row in kept] if isinstance(features, list) else features[kept]
+            indicator, weights = indicator[kept], weights[kept]
+        values = {name: _plain(getattr(self, name)) for name in _CONFIG_PARAMETERS}
+        model = train(features, indicator, sample_weight=weights, threads=_plain(self.threads), **values)
+        # Trained by column numbers, so that lists and matrices of the same labels give the same model.
+        model.label_names = [str(label) for label in target.classes.tolist()]
+        self.model_ = model
+        self.classes_ = target.classes
+        self.multilabel_ = target.multilabel
+
+    def predict(self, X: Any) -> Any:
+        """A CSR indicator of the labels of probability >= ``threshold``; for a 1-D ``y`` the best classes."""
+        features, _ = self._read_features(X)
+        if not self.multilabel_:
+            ids, _ = self.model_.predict_arrays(features, k=1, threads=_plain(self.threads))
+            # An id of -1 (no class is possible at all) takes the last entry: the most frequent class.
+            table = np.concatenate([self.classes_, self.classes_[[np.argmax(self.model_.label_counts)]]])
+            return table[ids[:, 0]]
+        threshold = _plain(self.threshold)
+        rows = self.model_.predict_rows(features, threshold, threads=_plain(self.threads))
+        return _indicator(LabelRows(rows.indptr, rows.indices, rows.n_columns))
+
+    def predict_proba(self, X: Any) -> Any:
+        """A CSR matrix of the ``k`` largest probabilities of each row: each label's own, not summing to 1.
+
+        For a 1-D ``y``, where one class excludes the others: a dense (n_rows, n_classes) array with rows
+        rescaled to sum to 1. With very many classes use ``predict_topk`` or ``model_`` instead.
+        """
+        features, n_rows = self._read_features(X)
+        n_labels = len(self.classes_)
+        k = min(_read_k(self.k), n_labels) if self.multilabel_ else n_labels
+        ids, probabilities = self.model_.predict_arrays(features, k=k, threads=_plain(self.threads))
+        found = (ids >= 0) & (probabilities > 0)
+        if self.multilabel_:
+            indptr = np.concatenate([[0], np.cumsum(found.sum(axis=1))])
+            matrix = csr_matrix((probabilities[found], ids[found], indptr), shape=(n_rows, n_labels))
+            matrix.sort_indices()
+            return matrix
+        dense = np.zeros((n_rows, n_labels))
+        dense[np.nonzero(found)[0], ids[found]] = probabilities[found]
+        dense[~found.any(axis=1)] = self.model_.label_counts  # no class is likelier than never: the prior
+        return dense / dense.sum(axis=1, keepdims=True)
+
+    def predict_topk(self, X: Any, k: int | None = None) -> list[list[Any]]:
+        """The ``k`` most probable labels of each row, best first, as they were given to ``fit``."""
+        features, _ = self._read_features(X)
+        k = min(_read_k(self.k if k is None else k), len(self.classes_))
+        ids, _ = self.model_.predict_arrays(features, k=k, threads=_plain(self.threads))
+        classes = self.classes_.tolist()
+        return [[classes[id] for id in row if id >= 0] for row in ids.tolist()]
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Precision at 1: how often the most probable label is right (for a 1-D ``y``: the accuracy)."""
+        if not self.__sklearn_is_fitted__() or not self.multilabel_:
+            return float(super().score(X, y, sample_weight))
+        features, n_rows = self._read_features(X)
+        if not is_sparse(y) and _kind(y) == "classes":
+            raise DataError("y has one class per row, but fit was given several labels per row; wrap each")
+        truth, _ = label_rows(y, self.model_.label_names, n_rows=n_rows)
+        best, _ = self.model_.predict_arrays(features, k=1, threads=_plain(self.threads))
+        row = np.repeat(np.arange(n_rows), np.diff(truth.indptr))
+        right = (truth.indices >= 0) & (truth.indices == best[row, 0])
+        hits = np.bincount(row[right], minlength=n_rows)
+        return float(np.average(hits, weights=_read_weights(sample_weight, n_rows)))
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "model_")
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.classifier_tags.multi_label = True
+        return tags
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = dict(super().__getstate__())
+        if "model_" in state:
+            state["model_"] = _model_bytes(state["model_"])
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        state = dict(state)
+        if "model_" in state:
+            state["model_"] = _model_of_bytes(state["model_"])
+        super().__setstate__(state)
+
+    def _read_features(self, X: Any, *, reset: bool = False) -> tuple[Any, int]:
+        """A list of texts or a matrix of finite numbers, and its number of rows."""
+        if not reset:
+            check_is_fitted(self)
+        texts = _texts(X)
+        on_texts = not reset and not hasattr(self, "n_features_in_")
+        if texts is None and on_texts and not is_sparse(X) and np.size(X) == 0:
+            texts = []
+        if texts is None:
+            if on_texts:
+                raise DataError("X is a matrix, but fit was given texts; give a list of texts")
+            matrix = validate_data(self, X, reset=reset, accept_sparse="csr", dtype="numeric")
+            return matrix, matrix.shape[0]
+        if not reset and not on_texts:
+            raise DataError(f"X has texts, but fit was given a matrix of {self.n_features_in_} features")
+        if reset:
+            for name in ("n_features_in_", "feature_names_in_"):  # of an earlier fit
+                self.__dict__.pop(name, None)
+        return texts, len(texts)
+
+
+_HELP = {name: (p.default, p.help) for name, p in _CONFIG_PARAMETERS.items()} | _OWN_PARAMETERS
+LabelTreeClassifier.__doc__ = (LabelTreeClassifier.__doc__ or "").rstrip() + "".join(
+    f"\n    {name} : default={default!r}\n        {text}" for name, (default, text) in _HELP.items()
+)
+
+
+class _Target(NamedTuple):
+    labels: LabelRows  # ids are positions in classes
+    classes: NDArray[Any]  # sorted
+    multilabel: bool
+
+
+def _read_target(y: Any) -> _Target:
+    if y is None:
+        raise DataError("LabelTreeClassifier requires y to be passed, but the target y is None")
+    kind = _kind(y)
+    if kind == "classes":
+        y = column_or_1d(y, warn=True)
+        check_classification_targets(y)
+        classes, ids = np.unique(y, return_inverse=True)
+        indptr = np.arange(len(y) + 1)
+        return _Target(LabelRows(indptr, ids.astype(np.int32), len(classes)), classes, multilabel=False)
+    labels, names = label_rows(y if is_sparse(y) or kind == "lists" else np.asarray(y))
+    if kind == "indicator":
+        return _Target(labels, np.arange(len(names)), multilabel=True)
+    kinds = {isinstance(label, str) for row in y for label in row}
+    if len(kinds) > 1:
+        raise DataError("y has both strings and integers as labels; use one of the two")
+    # Objects, because a fixed-width array is as wide as the longest of millions of names.
+    classes = np.array(names, object) if True in kinds else np.array([int(name) for name in names], np.int64)
+    order = np.argsort(classes, kind="stable")
+    position = np.empty(len(order), np.int32)
+    position[order] = np.arange(len(order))
+    return _Target(labels._replace(indices=position[labels.indices]), classes[order], multilabel=True)
+
+
+def _kind(y: Any) -> str:
+    """What y is: an "indicator" matrix, "lists" of labels, or "classes", one per row."""
+    if is_sparse(y):
+        return "indicator"
+    if not isinstance(y, (list, tuple)):
+        y = np.asarray(y)
+        if y.ndim == 2 and y.shape[1] != 1:  # one column is a 1-D y for scikit-learn
+            of_names = y.size and isinstance(y.flat[0], str)
+            return "lists" if of_names else "indicator"
+        if y.dtype != object or y.ndim != 1:
+            return "classes"
+    nested = any(isinstance(labels, (list, tuple, set, frozenset, dict, np.ndarray)) for labels in y)
+    return "lists" if nested else "classes"
+
+
+def _texts(X: Any) -> list[str] | None:
+    """X as a list of texts, or None if it is something else, hopefully a matrix."""
+    if isinstance(X, (str, bytes, PathLike)):
+        raise DataError(f"X must be a list of texts or a matrix, but is {X!r:.40}; wrap a text in a list")
+    if is_sparse(X):
+        return None
+    if not isinstance(X, (list, tuple)):
+        array = np.asarray(X)
+        if array.ndim != 1 or array.dtype.kind not in "OU":
+            return None
+        X = array.tolist()
+    return list(X) if any(isinstance(text, str) for text in X) else None
+
+
+def _indicator(labels: LabelRows) -> csr_matrix:
+    ones = np.ones(len(labels.indices), np.int64)  # the type of scikit-learn's own indicators
+    matrix = csr_matrix((ones, labels.indices, labels.indptr), shape=(labels.n_rows, labels.n_labels))
+    matrix.sort_indices()
+    return matrix
+
+
+def _read_weights(sample_weight: Any, n_rows: int) -> NDArray[np.float64] | None:
+    if sample_weight is None:
+        return None
+    try:
+        weights = np.asarray(sample_weight, np.float64)
+    except (TypeError, ValueError) as error:
+        raise DataError(f"sample_weight must have numbers only ({error})") from error
+    if weights.shape != (n_rows,):
+        raise DataError(f"sample_weight must have shape ({n_rows},), one per row, but has {weights.shape}")
+    wrong = np.flatnonzero(~(np.isfinite(weights) & (weights >= 0)))
+    if len(wrong):
+        raise DataError(
+            f"sample_weight, row {wrong[0]}: must be finite and at least 0, but is {weights[wrong[0]]}"
+        )
+    if not weights.any():
+        raise DataError("sample_weight has only zeros; at least one weight must be positive")
+    return weights
+
+
+def _read_k(k: Any) -> int:
+    k = _plain(k)
+    if isinstance(k, bool) or not isinstance(k, int) or k < 1:
+        raise ParameterError(f"k must be an integer of at least 1, but is {k!r}")
+    return k
+
+
+def _plain(value: Any) -> Any:
+    """NumPy's numbers as Python's: a grid search takes its values from arrays."""
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def _model_bytes(model: Model) -> bytes:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "model"
+        model.save(path)
+        return path.read_bytes()
+
+
+def _model_of_bytes(content: bytes) -> Model:
+    # Where a mapped file cannot be removed (Windows) it stays until the system clears its temporary folder.
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+        path = Path(folder) / "model"
+        path.write_bytes(content)
+        return load(path)

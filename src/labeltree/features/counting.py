@@ -1,0 +1,149 @@
+"""Batches of words -> token ids -> columns -> sparse rows of counts; and labels -> rows of label ids."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from labeltree.config import Config
+from labeltree.data.rows import LabelRows, SparseRows
+from labeltree.features.splitting import Batch
+from labeltree.features.strings import StringTable, is_utf8
+from labeltree.kernels.text import Pieces
+from labeltree.kernels.weights import add_ngrams, count_ids, count_rows, unite_labels
+
+
+class Tokens(NamedTuple):
+    """Ids of words and buckets of n-grams, of some rows."""
+
+    ids: NDArray[np.int32]
+    weights: NDArray[np.float32]  # of the ids, or empty: each counts 1
+    row_end: NDArray[np.int64]  # (n_rows,)
+
+
+class Columns(NamedTuple):
+    """Which words and buckets have a column."""
+
+    words: StringTable  # in the order of their columns
+    word_row: NDArray[np.int32]  # by word id: its column, or -1
+    bucket_row: NDArray[np.int32]  # by bucket: its column, or -1; empty without n-grams
+    n_columns: int
+
+
+class TokenCounts:
+    """How often each word and each bucket of n-grams occurs."""
+
+    def __init__(self, config: Config) -> None:
+        self.words = np.zeros(0, np.int64)
+        self.buckets = np.zeros(config.ngram_buckets if config.word_ngrams > 1 else 0, np.int64)
+
+    def add(self, ids: NDArray[np.int32], n_words: int) -> None:
+        if n_words > len(self.words):
+            longer = np.zeros(2 * n_words, np.int64)
+            longer[: len(self.words)] = self.words
+            self.words = longer
+        count_ids(ids, self.words, self.buckets)
+
+
+def batch_tokens(batch: Batch, word_ids: NDArray[np.int32], config: Config) -> Tokens:
+    """The tokens of a batch, given the ids of its words."""
+    if config.word_ngrams == 1:
+        return Tokens(word_ids, batch.weights.copy(), batch.word_end)
+    ids, row_end = with_ngrams(word_ids, batch.words.hashes, batch.word_end, config)
+    return Tokens(ids, batch.weights[:0], row_end)
+
+
+def with_ngrams(
+    word_ids: NDArray[np.int32], hashes: NDArray[np.uint64], word_end: NDArray[np.int64], config: Config
+) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+    ids = np.empty(len(word_ids) * config.word_ngrams, np.int32)
+    row_end = np.empty(len(word_end), np.int64)
+    n = add_ngrams(word_ids, hashes, word_end, config.word_ngrams, config.ngram_buckets, ids, row_end)
+    ids.resize(n, refcheck=False)
+    return ids, row_end
+
+
+def number_columns(words: StringTable, counts: TokenCounts, min_count: int) -> Columns:
+    """Columns of what occurs often enough: words by falling count, then first seen, then buckets alike.
+
+    So the rows of frequent words lie together in every array that has a row per column.
+    """
+    word_counts = counts.words[: len(words)]
+    order = np.argsort(-word_counts, kind="stable")[: np.count_nonzero(word_counts >= min_count)]
+    order = order[_valid(words, order)]
+    word_row = np.full(len(words), -1, np.int32)
+    word_row[order] = np.arange(len(order), dtype=np.int32)
+    seen = np.flatnonzero(counts.buckets >= min_count)
+    seen = seen[np.argsort(-counts.buckets[seen], kind="stable")]
+    bucket_row = np.full(len(counts.buckets), -1, np.int32)
+    bucket_row[seen] = np.arange(len(order), len(order) + len(seen), dtype=np.int32)
+    return Columns(words.select(order), word_row, bucket_row, len(order) + len(seen))
+
+
+def _valid(words: StringTable, order: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Which words are UTF-8. Readers see to it, other callers may not; a model file holds nothing else."""
+    if is_utf8(*words.tensors()):
+        return np.ones(len(order), bool)
+    return np.array([is_utf8(*words.tensors(order[k : k + 1])) for k in range(len(order))], bool)
+
+
+def count_tokens(
+    chunks: list[Tokens], word_row: NDArray[np.int32], bucket_row: NDArray[np.int32], n_columns: int
+) -> SparseRows:
+    """Rows of counts, or of sums of weights. Empties ``chunks`` on the way: they are as large as the rows."""
+    n_tokens = sum(len(chunk.ids) for chunk in chunks)
+    longest = max((int(np.diff(chunk.row_end, prepend=0).max(initial=0)) for chunk in chunks), default=0)
+    keys = np.empty(longest, np.int64)
+    indptr = np.zeros(sum(len(chunk.row_end) for chunk in chunks) + 1, np.int64)
+    indices, values = np.empty(n_tokens, np.int32), np.empty(n_tokens, np.float32)
+    row, n = 0, 0
+    chunks.reverse()
+    while chunks:
+        ids, weights, row_end = chunks.pop()
+        part = indptr[row : row + len(row_end) + 1]
+        n = count_rows(ids, weights, row_end, word_row, bucket_row, keys, n, part, indices, values)
+        row += len(row_end)
+    # Gives the rest back without a copy.
+    indices.resize(n, refcheck=False)
+    values.resize(n, refcheck=False)
+    return SparseRows(indptr, indices, values, n_columns)
+
+
+def inverse_document_frequency(rows: SparseRows) -> NDArray[np.float32]:
+    """ln(1 + N / df) of each column: ln(N / df) for rare words, yet never 0 for one that is everywhere."""
+    frequency = np.zeros(rows.n_columns, np.int64)
+    count_ids(rows.indices, frequency, np.zeros(0, np.int64))  # np.bincount would copy the indices as int64
+    return np.log1p(rows.n_rows / np.maximum(frequency, 1)).astype(np.float32)
+
+
+class LabelCollector:
+    """Collects the label ids of rows, batch after batch."""
+
+    def __init__(self) -> None:
+        self._ids: list[NDArray[np.int32]] = []
+        self._counts: list[NDArray[np.int64]] = []
+
+    def add(self, ids: NDArray[np.int32], row_end: NDArray[np.int64]) -> None:
+        """Ids of consecutive rows. Negative ids are unknown labels, different ones if they differ."""
+        united, united_end = np.empty(len(ids), np.int32), np.empty(len(row_end), np.int64)
+        keys = np.empty(len(ids), np.int64)
+        n = unite_labels(ids, row_end, keys, united_end, united)
+        self._ids.append(united[:n])
+        self._counts.append(np.diff(united_end, prepend=0))
+
+    def rows(self, n_labels: int) -> LabelRows:
+        counts = np.concatenate([np.zeros(1, np.int64), *self._counts])
+        return LabelRows(np.cumsum(counts), np.concatenate([np.empty(0, np.int32), *self._ids]), n_labels)
+
+
+def find_labels(labels: StringTable, strangers: StringTable, batch: Batch) -> NDArray[np.int32]:
+    """The ids of a batch's labels; unknown ones get negative ids of their own, kept in ``strangers``."""
+    ids = labels.find(batch.labels, batch.n_labels)
+    unknown = np.flatnonzero(ids < 0)
+    if len(unknown):
+        packed, first, length, hashes = batch.labels
+        pieces = Pieces(packed, first[unknown], length[unknown], hashes[unknown])
+        ids[unknown] = -1 - strangers.insert(pieces, len(unknown))
+    return ids

@@ -1,0 +1,187 @@
+"""Tables of distinct strings with ids, for words and for labels."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from labeltree.errors import CorruptedModelError, DataError
+from labeltree.features.tensors import read_only
+from labeltree.kernels.strings import (
+    EMPTY,
+    StringArrays,
+    find_strings,
+    insert_strings,
+    measure_strings,
+    place_strings,
+    write_strings,
+)
+from labeltree.kernels.text import Pieces, pack_spans
+
+_MAX_STRINGS = 2**31 - 1  # ids are int32
+_MAX_RECORD_WORDS = 2**32 - 1  # a slot keeps 32 bits of a record's place
+
+
+class StringTable:
+    """Byte strings numbered from 0 in the order in which they were first inserted."""
+
+    def __init__(self, n_strings: int = 512, n_record_words: int = 2048) -> None:
+        """An empty table with room for some strings; it grows when it must."""
+        slots = np.full(_slots_for(n_strings), EMPTY, np.uint64)
+        self.arrays = StringArrays(
+            np.empty(n_record_words, np.uint64),
+            np.zeros(n_strings + 1, np.int64),
+            np.empty(n_strings, np.uint64),
+            slots,
+            np.zeros(1, np.int64),
+        )
+
+    @classmethod
+    def from_strings(cls, strings: Sequence[str | bytes]) -> StringTable:
+        """String k gets id k; a string that is listed twice is an error."""
+        return cls._from_pieces(pack_strings(strings), "strings", DataError)
+
+    @classmethod
+    def from_tensors(
+        cls, data: NDArray[np.uint8], offsets: NDArray[np.int64], name: str = "strings"
+    ) -> StringTable:
+        """The table whose :meth:`tensors` these are; ``name`` is for messages."""
+        _check_tensors(data, offsets, name)
+        return cls._from_pieces(_pack(data, offsets), name, CorruptedModelError)
+
+    @classmethod
+    def _from_pieces(cls, pieces: Pieces, name: str, error: type[Exception]) -> StringTable:
+        n = len(pieces.length)
+        table = cls(n, n + len(pieces.packed))
+        ids = table.insert(pieces, n)
+        if len(table) < n:
+            twice = int(np.flatnonzero(ids != np.arange(n))[0])
+            raise error(f"{name}: string {twice} is the same as string {ids[twice]} ({table[ids[twice]]!r})")
+        return table
+
+    def insert(self, pieces: Pieces, n: int) -> NDArray[np.int32]:
+        """The ids of the first ``n`` pieces; new strings are added."""
+        ids = np.empty(n, np.int32)
+        done = insert_strings(self.arrays, pieces, 0, ids)
+        while done < n:
+            self._grow(int(pieces.length[done] + 7) // 8 + 1)
+            done = insert_strings(self.arrays, pieces, done, ids)
+        return ids
+
+    def find(self, pieces: Pieces, n: int) -> NDArray[np.int32]:
+        """The ids of the first ``n`` pieces, -1 for strings that are not in the table."""
+        ids = np.empty(n, np.int32)
+        # One array at a time: as tuples they would take 2 µs more to hand over, of 15 for a short text.
+        find_strings(self.arrays.slots, self.arrays.records, *pieces, ids)
+        return ids
+
+    def ids(self, strings: Sequence[str | bytes]) -> NDArray[np.int32]:
+        """The ids of some strings, -1 for those that are not in the table."""
+        return self.find(pack_strings(strings), len(strings))
+
+    def select(self, order: NDArray[np.int64]) -> StringTable:
+        """A table of the given (distinct) strings of this one, numbered in that order."""
+        return StringTable._from_pieces(_pack(*self._write(order)), "strings", DataError)
+
+    def tensors(self, order: NDArray[np.int64] | None = None) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+        """(data, offsets) of all strings, or of some: number k is ``data[offsets[k]:offsets[k + 1]]``."""
+        return self._write(np.arange(len(self)) if order is None else order)
+
+    def strings(self) -> list[str]:
+        data, offsets = self.tensors()
+        joined, places = data.tobytes(), offsets.tolist()
+        # A table built from unchecked bytes may hold strings that are not UTF-8; they can be shown anyway.
+        return [joined[start:end].decode("utf-8", "backslashreplace") for start, end in pairwise(places)]
+
+    def __getitem__(self, k: int) -> str:
+        if not 0 <= k < len(self):
+            raise IndexError(f"string {k} of a table of {len(self)}")
+        return self._write(np.array([k]))[0].tobytes().decode("utf-8", "backslashreplace")
+
+    def __len__(self) -> int:
+        return int(self.arrays.size[0])
+
+    def _write(self, order: NDArray[np.int64]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+        records, first = self.arrays.records, self.arrays.first
+        length = np.empty(len(order), np.int64)
+        measure_strings(records, first, order, length)
+        offsets = _running_sum(length)
+        data = np.empty(offsets[-1], np.uint8)
+        write_strings(records, first, order, offsets, data)
+        return data, offsets
+
+    def _grow(self, n_words: int) -> None:
+        """Make room for at least one more string, whose record has ``n_words`` words."""
+        records, first, hashes, slots, size = self.arrays
+        n = len(self)
+        if n == len(hashes):
+            capacity = max(2 * n, 512)
+            first, hashes = _longer(first, n + 1, capacity + 1), _longer(hashes, n, capacity)
+        n_used = int(first[n])
+        if n_used + n_words > len(records):
+            records = _longer(records, n_used, 2 * (n_used + n_words))
+        if n >= _MAX_STRINGS or n_used + n_words > _MAX_RECORD_WORDS:
+            raise DataError(f"too many distinct strings: {n} so far; raise min_count or cut the data")
+        if len(slots) < _slots_for(len(hashes)):
+            slots = np.full(_slots_for(len(hashes)), EMPTY, np.uint64)
+            place_strings(first, hashes, n, slots)
+        self.arrays = StringArrays(records, first, hashes, slots, size)
+
+
+def pack_strings(strings: Sequence[str | bytes]) -> Pieces:
+    """Strings in the form in which tables take them."""
+    encoded = [s.encode("utf-8", "surrogatepass") if isinstance(s, str) else s for s in strings]
+    data = np.frombuffer(b"".join(encoded), np.uint8)
+    return _pack(data, _running_sum(np.fromiter(map(len, encoded), np.int64, len(encoded))))
+
+
+def is_utf8(data: NDArray[np.uint8], offsets: NDArray[np.int64]) -> bool:
+    """Whether each of the strings is valid on its own."""
+    try:
+        data.tobytes().decode("utf-8")
+    except UnicodeDecodeError:
+        return False
+    starts = offsets[:-1][offsets[:-1] < len(data)]
+    return not np.any((data[starts] & 0xC0) == 0x80)  # no string starts inside a character
+
+
+def _pack(data: NDArray[np.uint8], offsets: NDArray[np.int64]) -> Pieces:
+    n = len(offsets) - 1
+    start, end = np.ascontiguousarray(offsets[:-1], np.int64), np.ascontiguousarray(offsets[1:], np.int64)
+    n_packed = int(((end - start + 7) // 8).sum())
+    pieces = Pieces(
+        np.empty(n_packed, np.uint64), np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.uint64)
+    )
+    pack_spans(read_only(data), start.copy(), end.copy(), pieces)
+    return pieces
+
+
+def _check_tensors(data: NDArray[np.uint8], offsets: NDArray[np.int64], name: str) -> None:
+    if data.dtype != np.uint8 or data.ndim != 1 or offsets.dtype != np.int64 or offsets.ndim != 1:
+        raise CorruptedModelError(
+            f"{name}: expected bytes and their int64 offsets, but got {data.dtype} and {offsets.dtype}"
+        )
+    if len(offsets) == 0 or offsets[0] != 0 or offsets[-1] != len(data) or np.any(np.diff(offsets) < 0):
+        raise CorruptedModelError(f"{name}: offsets do not rise from 0 to the number of bytes, {len(data)}")
+    if not is_utf8(data, offsets):
+        raise CorruptedModelError(f"{name}: not valid UTF-8")
+
+
+def _slots_for(n_strings: int) -> int:
+    """The power of two that leaves at least half of the slots empty."""
+    return 1 << (2 * max(n_strings, 1) - 1).bit_length()
+
+
+def _running_sum(counts: NDArray[np.int64]) -> NDArray[np.int64]:
+    sums = np.zeros(len(counts) + 1, np.int64)
+    np.cumsum(counts, out=sums[1:])
+    return sums
+
+
+def _longer(array: NDArray, n_used: int, length: int) -> NDArray:
+    longer = np.empty(length, array.dtype)
+    longer[:n_used] = array[:n_used]
+    return longer

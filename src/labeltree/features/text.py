@@ -1,0 +1,210 @@
+"""Text features: words and word n-grams, chosen and weighted by the training data."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from labeltree.config import Config
+from labeltree.data.bad_lines import BadLines
+from labeltree.data.block import Block
+from labeltree.data.memory import texts_to_block
+from labeltree.data.rows import LabelRows, SparseRows
+from labeltree.errors import CorruptedModelError, ParameterError
+from labeltree.features.counting import (
+    LabelCollector,
+    TokenCounts,
+    Tokens,
+    batch_tokens,
+    count_tokens,
+    find_labels,
+    inverse_document_frequency,
+    number_columns,
+    with_ngrams,
+)
+from labeltree.features.splitting import make_scratch, split_block, text_options
+from labeltree.features.strings import StringTable
+from labeltree.features.tensors import read_only, take_tensor
+from labeltree.features.vectors import NORM_CODES
+from labeltree.kernels.text import DONE, N_PROGRESS, ROW, split_rows
+from labeltree.kernels.weights import TF_BINARY, TF_COUNT, TF_LOG, count_rows, weigh_rows
+
+TF_CODES = {"count": TF_COUNT, "log": TF_LOG, "binary": TF_BINARY}
+SHORT_TEXT = 1024  # characters; a single text up to this length takes the fast path
+
+_NO_ROWS: NDArray[np.int32] = np.empty(0, np.int32)
+
+
+class TextFeatures:
+    """Maps text to sparse rows. Columns: the words by falling frequency, then the buckets of n-grams."""
+
+    def __init__(
+        self, config: Config, words: StringTable, bucket_row: NDArray[np.int32], idf: NDArray[np.float32]
+    ) -> None:
+        self.config = config
+        self.words = words
+        self.bucket_row = read_only(
+            bucket_row
+        )  # (n_buckets,) a bucket's column, or -1; empty without n-grams
+        self.idf = read_only(idf)  # (n_columns,)
+        self._tf = TF_COUNT if config.weighted_words else TF_CODES[config.tf]
+        self._norm = NORM_CODES[config.row_norm]
+        self._of_thread = threading.local()
+
+    @property
+    def n_columns(self) -> int:
+        return len(self.idf)
+
+    @classmethod
+    def fit(
+        cls, blocks: Iterable[Block], config: Config, bad_lines: BadLines | None = None
+    ) -> tuple[TextFeatures, StringTable, SparseRows, LabelRows]:
+        """Learn words, weights and labels from blocks, reading them once; also returns their rows."""
+        if config.weighted_words and config.word_ngrams > 1:
+            raise ParameterError(f"word_ngrams must be 1 with weighted_words, but is {config.word_ngrams}")
+        words, labels = StringTable(), StringTable()
+        counts, chunks, collected = TokenCounts(config), list[Tokens](), LabelCollector()
+        for block in blocks:
+            for batch in split_block(block, config, bad_lines or BadLines()):
+                tokens = batch_tokens(batch, words.insert(batch.words, batch.n_words), config)
+                counts.add(tokens.ids, len(words))
+                chunks.append(tokens)
+                collected.add(labels.insert(batch.labels, batch.n_labels), batch.label_end)
+        columns = number_columns(words, counts, config.min_count)
+        del words, counts
+        rows = count_tokens(
+            chunks, read_only(columns.word_row), read_only(columns.bucket_row), columns.n_columns
+        )
+        idf = inverse_document_frequency(rows) if config.idf else np.ones(columns.n_columns, np.float32)
+        features = cls(config, columns.words, columns.bucket_row, idf)
+        features._weigh(rows)
+        return features, labels, rows, collected.rows(len(labels))
+
+    def transform(
+        self, blocks: Iterable[Block], labels: StringTable, bad_lines: BadLines | None = None
+    ) -> tuple[SparseRows, LabelRows]:
+        """Rows of features and of labels. Unknown words are left out, an unknown label is -1."""
+        chunks, collected = list[Tokens](), LabelCollector()
+        strangers = StringTable()  # tells unknown labels apart: one that is twice in a row counts once
+        for block in blocks:
+            for batch in split_block(block, self.config, bad_lines or BadLines()):
+                word_ids = self.words.find(batch.words, batch.n_words)
+                chunks.append(batch_tokens(batch, word_ids, self.config))
+                collected.add(find_labels(labels, strangers, batch), batch.label_end)
+        rows = count_tokens(chunks, read_only(_NO_ROWS), self.bucket_row, self.n_columns)
+        self._weigh(rows)
+        return rows, collected.rows(len(labels))
+
+    def transform_texts(self, texts: Sequence[str]) -> SparseRows:
+        """Rows of features. Words that look like labels are words here."""
+        if len(texts) == 1 and type(texts[0]) is str and len(texts[0]) <= SHORT_TEXT:
+            row = self._transform_short(texts[0])
+            if row is not None:
+                return row
+        return self.transform([texts_to_block(texts)], StringTable(1))[0]
+
+    def tensors(self) -> dict[str, NDArray]:
+        """Everything but the config, by name, for the model file."""
+        data, offsets = self.words.tensors()
+        return {
+            "features.words": data,
+            "features.word_offsets": offsets,
+            "features.bucket_row": self.bucket_row,
+            "features.idf": self.idf,
+        }
+
+    @classmethod
+    def from_tensors(cls, tensors: Mapping[str, NDArray], config: Config) -> TextFeatures:
+        """The features whose :meth:`tensors` these are."""
+        data = take_tensor(tensors, "features.words", np.uint8)
+        offsets = take_tensor(tensors, "features.word_offsets", np.int64)
+        bucket_row = take_tensor(tensors, "features.bucket_row", np.int32)
+        idf = take_tensor(tensors, "features.idf", np.float32)
+        words = StringTable.from_tensors(data, offsets, "features.words")
+        n_buckets = config.ngram_buckets if config.word_ngrams > 1 else 0
+        if len(bucket_row) != n_buckets:
+            raise CorruptedModelError(
+                f"features.bucket_row has {len(bucket_row)} entries, but the config asks for {n_buckets}"
+            )
+        of_buckets = np.sort(bucket_row[bucket_row != -1])
+        n_columns = len(words) + len(of_buckets)
+        if not np.array_equal(of_buckets, np.arange(len(words), n_columns)):
+            raise CorruptedModelError("features.bucket_row does not number the columns after the words")
+        if len(idf) != n_columns or not np.all(np.isfinite(idf) & (idf > 0)):
+            raise CorruptedModelError(f"features.idf is not {n_columns} positive finite numbers")
+        return cls(config, words, bucket_row, idf)
+
+    def _weigh(self, rows: SparseRows) -> None:
+        weigh_rows(
+            read_only(rows.indptr), read_only(rows.indices), rows.values, self.idf, self._tf, self._norm
+        )
+
+    def _transform_short(self, text: str) -> SparseRows | None:
+        """The row that :meth:`transform` gives, without its allocations; None where that must raise."""
+        try:
+            short: _ShortText = self._of_thread.short
+        except AttributeError:
+            short = self._of_thread.short = _ShortText(self.config)
+        if not short.split(text):
+            return None
+        row_end = short.word_end
+        ids = self.words.find(short.words, row_end[0])
+        if self.config.word_ngrams > 1:
+            ids, row_end = with_ngrams(ids, short.words.hashes, row_end, self.config)
+        n = len(ids)
+        indptr, indices, values = np.zeros(2, np.int64), np.empty(n, np.int32), np.empty(n, np.float32)
+        n = count_rows(
+            ids,
+            short.weights,
+            row_end,
+            short.no_rows,
+            self.bucket_row,
+            short.keys,
+            0,
+            indptr,
+            indices,
+            values,
+        )
+        rows = SparseRows(indptr, indices[:n], values[:n], self.n_columns)
+        self._weigh(rows)
+        return rows
+
+
+class _ShortText:
+    """One thread's arrays for a single short text."""
+
+    def __init__(self, config: Config) -> None:
+        n_bytes = 4 * SHORT_TEXT
+        _, self.words, self.weights, self.labels = make_scratch(n_bytes, config.weighted_words)
+        self.options = text_options(config, labels_in_text=False)
+        self.progress = np.zeros(N_PROGRESS, np.int64)
+        self.text_start, self.text_end = np.zeros(1, np.int64), np.zeros(1, np.int64)
+        self.word_end, self.label_end = np.zeros(1, np.int64), np.zeros(1, np.int64)
+        self.keys = np.empty(n_bytes * config.word_ngrams, np.int64)
+        self.no_rows = read_only(_NO_ROWS)
+
+    def split(self, text: str) -> bool:
+        """Find the words of a text; False if it has no UTF-8 form or a word without a good weight."""
+        try:
+            buffer = np.frombuffer(text.encode(), np.uint8)
+        except UnicodeEncodeError:
+            return False
+        self.text_end[0] = len(buffer)
+        self.progress[ROW] = 0
+        status = split_rows(
+            buffer,
+            self.text_start,
+            self.text_end,
+            self.options,
+            1,
+            self.progress,
+            self.words,
+            self.weights,
+            self.word_end,
+            self.labels,
+            self.label_end,
+        )
+        return status == DONE

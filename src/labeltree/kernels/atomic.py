@@ -1,0 +1,66 @@
+"""Atomic integers and a barrier's primitives for kernels whose threads work on one batch together.
+
+A round trip through a thread pool costs some 30 µs, a barrier between running kernels well under one. That
+is what makes threads worth while for small batches.
+"""
+
+from __future__ import annotations
+
+import sys
+
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+from numba.extending import intrinsic
+
+_YIELD = "SwitchToThread" if sys.platform == "win32" else "sched_yield"
+
+
+def _pointer(context, builder, array_type, array, index):
+    value = context.make_array(array_type)(context, builder, array)
+    return builder.gep(value.data, [index])
+
+
+@intrinsic
+def atomic_add(typing_context, array, index, amount):
+    """``array[index] += amount``, seen by all threads at once; returns the value before."""
+
+    def generate(context, builder, signature, arguments):
+        pointer = _pointer(context, builder, signature.args[0], arguments[0], arguments[1])
+        return builder.atomic_rmw("add", pointer, arguments[2], "seq_cst")
+
+    return types.int64(array, types.int64, types.int64), generate
+
+
+@intrinsic
+def atomic_load(typing_context, array, index):
+    """``array[index]`` as the other threads last wrote it."""
+
+    def generate(context, builder, signature, arguments):
+        pointer = _pointer(context, builder, signature.args[0], arguments[0], arguments[1])
+        return builder.load_atomic(pointer, "seq_cst", 8)
+
+    return types.int64(array, types.int64), generate
+
+
+@intrinsic
+def yield_thread(typing_context):
+    """Let another thread have the CPU: waiting for a thread that is not running would be endless spinning."""
+
+    def generate(context, builder, signature, arguments):
+        function_type = ir.FunctionType(ir.IntType(32), [])
+        function = cgutils.get_or_insert_function(builder.module, function_type, _YIELD)
+        builder.call(function, [])
+        return context.get_dummy_value()
+
+    return types.void(), generate
+
+
+@intrinsic
+def bits_as_float(typing_context, bits):
+    """The float32 whose bits are those of the int32."""
+
+    def generate(context, builder, signature, arguments):
+        return builder.bitcast(arguments[0], ir.FloatType())
+
+    return types.float32(types.int32), generate

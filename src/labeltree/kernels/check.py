@@ -1,0 +1,39 @@
+"""Checks of CSR arrays that come from outside: no kernel may read beyond an array or meet a NaN."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from labeltree.kernels.jit import kernel
+
+CANONICAL = 0
+NOT_SORTED = 1  # columns of a row are unsorted or appear twice
+BAD_POINTER = 2
+COLUMN_RANGE = 3
+NOT_FINITE = 4
+
+
+@kernel
+def check_rows(indptr, indices, values, n_columns):
+    """What is wrong with CSR arrays, and the row and position of the first place: ``(code, row, position)``.
+
+    An error wins over NOT_SORTED, which wins over CANONICAL.
+    """
+    n_values = min(len(indices), len(values))
+    code = CANONICAL
+    if len(indptr) == 0 or indptr[0] != 0:
+        return BAD_POINTER, 0, 0
+    for i in range(len(indptr) - 1):
+        if indptr[i + 1] < indptr[i] or indptr[i + 1] > n_values:
+            return BAD_POINTER, i, 0
+        previous = np.int64(-1)
+        for position in range(indptr[i], indptr[i + 1]):
+            column = np.int64(indices[position])
+            if column < 0 or column >= n_columns:
+                return COLUMN_RANGE, i, position
+            if not np.isfinite(values[position]):
+                return NOT_FINITE, i, position
+            if column <= previous:
+                code = NOT_SORTED
+            previous = column
+    return code, 0, 0

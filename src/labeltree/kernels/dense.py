@@ -1,0 +1,586 @@
+"""Training of dense nodes: mini-batches in four phases, the same result for any number of threads.
+
+All threads run :func:`train_batches` on the same arrays. In each phase they share out tasks that write
+disjoint memory, each a fixed computation, and meet at a barrier:
+
+1. the plan of the batch (two tasks) and h = sum of value * embedding row for each example;
+2. each touched block of siblings: scores, gradients for its visitors, its own update;
+3. each example's gradient = sum over its visits, in order;
+4. each touched embedding row = sum over its examples, in order.
+
+So every block and every embedding row is read and written once per batch, by one thread.
+Slow twin: :func:`labeltree.reference.training.train_batch`.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from labeltree.kernels.atomic import atomic_add, atomic_load, bits_as_float, yield_thread
+from labeltree.kernels.jit import kernel
+
+_SPINS = 2000  # before a waiting thread gives up its CPU
+_FEATURES_PER_TASK = 8
+
+
+class Examples(NamedTuple):
+    """Training rows and their labels (CSR), and the weight of each example."""
+
+    x_indptr: NDArray[np.int64]
+    x_indices: NDArray[np.int32]
+    x_values: NDArray[np.float32]
+    y_indptr: NDArray[np.int64]
+    y_indices: NDArray[np.int32]
+    weight: NDArray[np.float32]
+
+
+class Blocks(NamedTuple):
+    """The tree as training sees it: siblings in blocks. Block 0 is the root's own classifier.
+
+    A parent of very many children has several blocks, so that they are several tasks.
+    """
+
+    parent: NDArray[np.int32]  # (n_nodes,), -1 at the root
+    leaf_of_label: NDArray[np.int32]  # (n_labels,)
+    start: NDArray[np.int32]  # (n_blocks + 1,) block b holds the nodes start[b] .. start[b + 1] - 1
+    first: NDArray[np.int32]  # (n_nodes,) the first block of a node's children, -1 at leaves
+    last: NDArray[np.int32]  # (n_nodes,) and the last one, -2 at leaves
+    is_constant: NDArray[np.bool_]  # (n_blocks,) nothing to learn: every bias is infinite
+
+
+class Parameters(NamedTuple):
+    """What is learned, each with the sum of squared gradients per row (Adagrad; mean over the row)."""
+
+    embedding: NDArray[np.float32]  # (n_features, dim)
+    weights: NDArray[np.float32]  # (n_nodes, dim)
+    bias: NDArray[np.float32]  # (n_nodes,), +-inf where a node is constant
+    embedding_squares: NDArray[np.float32]  # (n_features,)
+    weight_squares: NDArray[np.float32]  # (n_nodes,)
+    bias_squares: NDArray[np.float32]  # (n_nodes,)
+
+
+class Step(NamedTuple):
+    """How far to go. A row moves by rate * gradient / squares**power; power 0 is plain SGD."""
+
+    first_rate: float  # at the first batch of the call
+    last_rate: float  # after its last batch
+    embedding_rate: float  # relative to the rate of the nodes
+    embedding_power: float
+    node_power: float
+    l2: float
+    batch_size: int
+
+
+class Plan(NamedTuple):
+    """Scratch: who visits which block, and which example uses which feature, in one batch.
+
+    A visit is an example at a block, all of whose nodes it trains.
+    """
+
+    positive: NDArray[np.int32]  # (capacity,) positive nodes of all examples, sorted within each
+    node_stamp: NDArray[np.int64]  # (n_nodes,) last example that reached the node
+    block_slot: NDArray[np.int32]  # (n_blocks,) scratch, -1 between batches
+    visit_block: NDArray[np.int32]  # (capacity,) visits by example
+    visit_example: NDArray[np.int32]
+    visit_positive: NDArray[np.int32]  # (capacity, 2) where the visit's positive nodes start and end
+    example_visit: NDArray[np.int32]  # (batch_size + 1,) example e's visits start here
+    by_block: NDArray[np.int32]  # (capacity,) visits grouped by block
+    block: NDArray[np.int32]  # (capacity,) touched blocks
+    block_visit: NDArray[np.int32]  # (capacity + 1,) touched block t's visits start here in by_block
+    feature_slot: NDArray[np.int32]  # (n_features,) scratch, -1 between batches
+    feature: NDArray[np.int32]  # (max_entries,) touched features
+    feature_entry: NDArray[np.int32]  # (max_entries + 1,) touched feature t's entries start here
+    entry_example: NDArray[np.int32]  # (max_entries,)
+    entry_value: NDArray[np.float32]  # (max_entries,)
+    sizes: NDArray[np.int64]  # (3,) touched blocks, visits, touched features
+
+
+class Buffers(NamedTuple):
+    """Scratch: hidden vectors and gradients of one batch."""
+
+    hidden: NDArray[np.float32]  # (batch_size, dim)
+    hidden_square: NDArray[np.float32]  # (batch_size,) squared length
+    example_gradient: NDArray[np.float32]  # (batch_size, dim)
+    gradient_square: NDArray[np.float32]  # (batch_size,)
+    visit_gradient: NDArray[np.float32]  # (capacity, dim)
+    visit_loss: NDArray[np.float64]  # (capacity,)
+    sync: NDArray[np.int64]  # (96,) barrier count and generation, four task counters; a cache line each
+
+
+class Scratch(NamedTuple):
+    """One thread's own memory for a block."""
+
+    gradients: NDArray[np.float32]  # (max_block, batch_size)
+    visitors: NDArray[np.int32]  # (batch_size,)
+    squares: NDArray[np.float32]  # (batch_size,) squared lengths of the visitors' hidden vectors
+    scores: NDArray[np.float32]  # (max_block,)
+
+
+@kernel
+def _meet(sync, n_threads):
+    """Wait until all threads are here."""
+    if n_threads == 1:
+        return
+    generation = atomic_load(sync, 16)
+    if atomic_add(sync, 0, 1) == n_threads - 1:
+        atomic_add(sync, 0, -n_threads)
+        atomic_add(sync, 16, 1)
+        return
+    spins = 0
+    while atomic_load(sync, 16) == generation:
+        spins += 1
+        if spins > _SPINS:
+            yield_thread()
+
+
+@kernel
+def _next_task(sync, phase, amount):
+    """Take ``amount`` tasks of the phase; the number of the first."""
+    return atomic_add(sync, 16 * (2 + phase), amount)
+
+
+@kernel
+def _reset_tasks(sync, phase):
+    sync[16 * (2 + phase)] = 0
+
+
+@kernel
+def _positive_nodes(labels, blocks, stamp, node_stamp, out, start):
+    """Sorted into out[start:]: all nodes on the paths of the labels, each once. Returns where they end."""
+    end = start
+    for label in labels:
+        node = blocks.leaf_of_label[label]
+        while node >= 0 and node_stamp[node] != stamp:
+            node_stamp[node] = stamp
+            place = end
+            end += 1
+            while place > start and out[place - 1] > node:
+                out[place] = out[place - 1]
+                place -= 1
+            out[place] = node
+            node = blocks.parent[node]
+    return end
+
+
+@kernel
+def _plan_visits(examples, blocks, rows, first, plan):
+    """Fill the visits of the batch (Algorithm 1: positive nodes and their siblings), grouped by block.
+
+    ``first`` numbers the examples through the training, so that stamps of nodes never need clearing.
+    """
+    n_positive = 0
+    n_visits = 0
+    for e in range(len(rows)):
+        plan.example_visit[e] = n_visits
+        labels = examples.y_indices[examples.y_indptr[rows[e]] : examples.y_indptr[rows[e] + 1]]
+        end = _positive_nodes(labels, blocks, first + e, plan.node_stamp, plan.positive, n_positive)
+        place = n_positive
+        block, last = 0, 0  # the root's own classifier; without labels the example is its negative
+        while True:
+            while block <= last:
+                begin = place
+                while place < end and plan.positive[place] < blocks.start[block + 1]:
+                    place += 1
+                if not blocks.is_constant[block]:
+                    plan.visit_block[n_visits] = block
+                    plan.visit_example[n_visits] = e
+                    plan.visit_positive[n_visits, 0] = begin
+                    plan.visit_positive[n_visits, 1] = place
+                    n_visits += 1
+                block += 1
+            if place == end:
+                break
+            parent = blocks.parent[plan.positive[place]]
+            block, last = blocks.first[parent], blocks.last[parent]
+        n_positive = end
+    plan.example_visit[len(rows)] = n_visits
+    plan.sizes[1] = n_visits
+    plan.sizes[0] = _group(plan.visit_block, n_visits, plan.block_slot, plan.block, plan.block_visit)
+    for t in range(n_visits):
+        slot = plan.block_slot[plan.visit_block[t]]
+        plan.by_block[plan.block_visit[slot]] = t
+        plan.block_visit[slot] += 1
+    _end_group(plan.sizes[0], plan.block_slot, plan.block, plan.block_visit)
+
+
+@kernel
+def _group(keys, n_keys, slot_of_key, out_key, out_start):
+    """Number the distinct keys in order of first use and find where each one's group starts."""
+    n_groups = 0
+    for t in range(n_keys):
+        slot = slot_of_key[keys[t]]
+        if slot < 0:
+            slot = n_groups
+            slot_of_key[keys[t]] = slot
+            out_key[slot] = keys[t]
+            out_start[slot + 1] = 0
+            n_groups += 1
+        out_start[slot + 1] += 1
+    out_start[0] = 0
+    for slot in range(n_groups):
+        out_start[slot + 1] += out_start[slot]
+    return n_groups
+
+
+@kernel
+def _end_group(n_groups, slot_of_key, key, start):
+    """After the groups were filled, each start has moved to its end: move them back, clear the slots."""
+    for slot in range(n_groups, 0, -1):
+        start[slot] = start[slot - 1]
+    start[0] = 0
+    for slot in range(n_groups):
+        slot_of_key[key[slot]] = -1
+
+
+@kernel
+def _plan_features(examples, rows, plan):
+    """Fill the touched features of the batch and their examples."""
+    n_features = 0
+    for e in range(len(rows)):
+        for q in range(examples.x_indptr[rows[e]], examples.x_indptr[rows[e] + 1]):
+            feature = examples.x_indices[q]
+            slot = plan.feature_slot[feature]
+            if slot < 0:
+                slot = n_features
+                plan.feature_slot[feature] = slot
+                plan.feature[slot] = feature
+                plan.feature_entry[slot + 1] = 0
+                n_features += 1
+            plan.feature_entry[slot + 1] += 1
+    plan.feature_entry[0] = 0
+    for slot in range(n_features):
+        plan.feature_entry[slot + 1] += plan.feature_entry[slot]
+    for e in range(len(rows)):
+        for q in range(examples.x_indptr[rows[e]], examples.x_indptr[rows[e] + 1]):
+            slot = plan.feature_slot[examples.x_indices[q]]
+            entry = plan.feature_entry[slot]
+            plan.entry_example[entry] = e
+            plan.entry_value[entry] = examples.x_values[q]
+            plan.feature_entry[slot] += 1
+    _end_group(n_features, plan.feature_slot, plan.feature, plan.feature_entry)
+    plan.sizes[2] = n_features
+
+
+@kernel
+def add_embeddings(indices, values, embedding, out):
+    """``out = values @ embedding[indices]``; four rows at a time, so out is read and written less often."""
+    dim = embedding.shape[1]
+    for j in range(dim):
+        out[j] = 0.0
+    q = 0
+    while q + 4 <= len(indices):
+        n0, n1, n2, n3 = indices[q], indices[q + 1], indices[q + 2], indices[q + 3]
+        v0, v1, v2, v3 = values[q], values[q + 1], values[q + 2], values[q + 3]
+        for j in range(dim):
+            out[j] += (
+                v0 * embedding[n0, j] + v1 * embedding[n1, j] + v2 * embedding[n2, j] + v3 * embedding[n3, j]
+            )
+        q += 4
+    while q < len(indices):
+        n0, v0 = indices[q], values[q]
+        for j in range(dim):
+            out[j] += v0 * embedding[n0, j]
+        q += 1
+
+
+@kernel
+def _scale(squares, power):
+    """``squares ** -power``; 0 for a row that never had a gradient (it does not move anyway)."""
+    if power == 0.0:
+        return np.float32(1.0)
+    if squares == 0.0:
+        return np.float32(0.0)
+    if power == 0.5:
+        return np.float32(1.0) / math.sqrt(squares)
+    return np.float32(squares**-power)
+
+
+@kernel
+def _score_visit(parameters, first, n_children, hidden, e, out):
+    """``out = weights[first : first + n_children] @ hidden[e] + bias``, four siblings at a time."""
+    weights, bias = parameters.weights, parameters.bias
+    dim = weights.shape[1]
+    c = 0
+    while c + 4 <= n_children:
+        n = first + c
+        s0, s1, s2, s3 = np.float32(0.0), np.float32(0.0), np.float32(0.0), np.float32(0.0)
+        for j in range(dim):
+            h = hidden[e, j]
+            s0 += weights[n, j] * h
+            s1 += weights[n + 1, j] * h
+            s2 += weights[n + 2, j] * h
+            s3 += weights[n + 3, j] * h
+        out[c] = s0 + bias[n]
+        out[c + 1] = s1 + bias[n + 1]
+        out[c + 2] = s2 + bias[n + 2]
+        out[c + 3] = s3 + bias[n + 3]
+        c += 4
+    while c < n_children:
+        s0 = np.float32(0.0)
+        for j in range(dim):
+            s0 += weights[first + c, j] * hidden[e, j]
+        out[c] = s0 + bias[first + c]
+        c += 1
+
+
+@kernel
+def _apply_sigmoid(scores, n):
+    """``scores[:n] = 1 / (1 + exp(-scores[:n]))`` to 2e-7, in plain arithmetic so that it vectorises.
+
+    exp(x) = 2**i * exp(f) with |f| <= ln(2) / 2, and exp(f) by its Taylor polynomial of degree 7.
+    """
+    for c in range(n):
+        x = min(max(-scores[c], np.float32(-87.0)), np.float32(87.0))
+        i = np.floor(x * np.float32(1.44269504) + np.float32(0.5))
+        f = x - i * np.float32(0.693145751953125) - i * np.float32(1.42860677e-06)
+        p = np.float32(1.0 / 5040.0)
+        p = p * f + np.float32(1.0 / 720.0)
+        p = p * f + np.float32(1.0 / 120.0)
+        p = p * f + np.float32(1.0 / 24.0)
+        p = p * f + np.float32(1.0 / 6.0)
+        p = p * f + np.float32(0.5)
+        p = p * f + np.float32(1.0)
+        p = p * f + np.float32(1.0)
+        power_of_two = bits_as_float((np.int32(i) + np.int32(127)) << np.int32(23))
+        scores[c] = np.float32(1.0) / (np.float32(1.0) + p * power_of_two)
+
+
+@kernel
+def _add_rows(coefficients, n, rows, first, out):
+    """``out = coefficients[:n] @ rows[first : first + n]``."""
+    dim = rows.shape[1]
+    for j in range(dim):
+        out[j] = 0.0
+    c = 0
+    while c + 4 <= n:
+        g0, g1, g2, g3 = coefficients[c], coefficients[c + 1], coefficients[c + 2], coefficients[c + 3]
+        n0 = first + c
+        for j in range(dim):
+            out[j] += g0 * rows[n0, j] + g1 * rows[n0 + 1, j] + g2 * rows[n0 + 2, j] + g3 * rows[n0 + 3, j]
+        c += 4
+    while c < n:
+        g0 = coefficients[c]
+        for j in range(dim):
+            out[j] += g0 * rows[first + c, j]
+        c += 1
+
+
+@kernel
+def _move_row(row, shrink, rate, coefficients, sources, vectors, out_rows):
+    """``out_rows[row] = shrink * out_rows[row] - rate * coefficients @ vectors[sources]``, in few passes."""
+    dim = out_rows.shape[1]
+    q = 0
+    keep = shrink
+    while q + 4 <= len(sources):
+        v0, v1 = rate * coefficients[q], rate * coefficients[q + 1]
+        v2, v3 = rate * coefficients[q + 2], rate * coefficients[q + 3]
+        e0, e1, e2, e3 = sources[q], sources[q + 1], sources[q + 2], sources[q + 3]
+        for j in range(dim):
+            out_rows[row, j] = keep * out_rows[row, j] - (
+                v0 * vectors[e0, j] + v1 * vectors[e1, j] + v2 * vectors[e2, j] + v3 * vectors[e3, j]
+            )
+        keep = np.float32(1.0)
+        q += 4
+    while q + 2 <= len(sources):
+        v0, v1 = rate * coefficients[q], rate * coefficients[q + 1]
+        e0, e1 = sources[q], sources[q + 1]
+        for j in range(dim):
+            out_rows[row, j] = keep * out_rows[row, j] - (v0 * vectors[e0, j] + v1 * vectors[e1, j])
+        keep = np.float32(1.0)
+        q += 2
+    if q < len(sources):
+        v0, e0 = rate * coefficients[q], sources[q]
+        for j in range(dim):
+            out_rows[row, j] = keep * out_rows[row, j] - v0 * vectors[e0, j]
+
+
+@kernel
+def _visit_block(visit, first, n_children, weight, parameters, plan, buffers, scores):
+    """Score the block for one visitor: d loss / d score into scores, and the visit's gradient and loss."""
+    _score_visit(parameters, first, n_children, buffers.hidden, plan.visit_example[visit], scores)
+    _apply_sigmoid(scores, n_children)
+    for place in range(plan.visit_positive[visit, 0], plan.visit_positive[visit, 1]):
+        scores[plan.positive[place] - first] -= np.float32(1.0)
+    loss = 0.0
+    likelihood = 1.0
+    for c in range(n_children):
+        likelihood *= max(1.0 - abs(scores[c]), 1e-7)
+        if likelihood < 1e-200:  # one logarithm for all siblings, unless the product gets too small
+            loss -= math.log(likelihood)
+            likelihood = 1.0
+        scores[c] *= weight
+    buffers.visit_loss[visit] = weight * (loss - math.log(likelihood))
+    _add_rows(scores, n_children, parameters.weights, first, buffers.visit_gradient[visit])
+
+
+@kernel
+def _train_block(task, examples, blocks, rows, parameters, plan, buffers, step, rate, scratch):
+    """Phase 2 for one block: gradients for its visitors, then its own update."""
+    gradients, visitors = scratch.gradients, scratch.visitors
+    first = blocks.start[plan.block[task]]
+    n_children = blocks.start[plan.block[task] + 1] - first
+    start = plan.block_visit[task]
+    n_visits = plan.block_visit[task + 1] - start
+    for i in range(n_visits):
+        visit = plan.by_block[start + i]
+        e = plan.visit_example[visit]
+        _visit_block(
+            visit, first, n_children, examples.weight[rows[e]], parameters, plan, buffers, scratch.scores
+        )
+        visitors[i] = e
+        scratch.squares[i] = buffers.hidden_square[e]
+        for c in range(n_children):
+            gradients[c, i] = scratch.scores[c]
+    shrink = max(np.float32(1.0 - rate * step.l2 * n_visits), np.float32(0.0))
+    for c in range(n_children):
+        n = first + c
+        if math.isinf(parameters.bias[n]):
+            continue
+        total = np.float32(0.0)
+        bias_square = np.float32(0.0)
+        square = np.float32(0.0)
+        for i in range(n_visits):
+            g = gradients[c, i]
+            total += g
+            bias_square += g * g
+            square += g * g * scratch.squares[i]
+        parameters.weight_squares[n] += square / parameters.weights.shape[1]
+        parameters.bias_squares[n] += bias_square
+        row_rate = np.float32(rate * _scale(parameters.weight_squares[n], step.node_power))
+        _move_row(
+            n,
+            shrink,
+            row_rate,
+            gradients[c, :n_visits],
+            visitors[:n_visits],
+            buffers.hidden,
+            parameters.weights,
+        )
+        parameters.bias[n] -= rate * _scale(parameters.bias_squares[n], step.node_power) * total
+
+
+@kernel
+def _sum_visits(e, plan, buffers):
+    """Phase 3 for one example: its gradient is the sum over its visits."""
+    n_visits = plan.example_visit[e + 1] - plan.example_visit[e]
+    gradient = buffers.example_gradient[e]
+    first = plan.example_visit[e]
+    for j in range(len(gradient)):
+        gradient[j] = 0.0
+    for visit in range(first, first + n_visits):
+        for j in range(len(gradient)):
+            gradient[j] += buffers.visit_gradient[visit, j]
+    square = np.float32(0.0)
+    for j in range(len(gradient)):
+        square += gradient[j] * gradient[j]
+    buffers.gradient_square[e] = square
+
+
+@kernel
+def _train_feature(task, parameters, plan, buffers, step, rate):
+    """Phase 4 for one embedding row."""
+    start, end = plan.feature_entry[task], plan.feature_entry[task + 1]
+    feature = plan.feature[task]
+    square = np.float32(0.0)
+    for entry in range(start, end):
+        value = plan.entry_value[entry]
+        square += value * value * buffers.gradient_square[plan.entry_example[entry]]
+    parameters.embedding_squares[feature] += square / parameters.embedding.shape[1]
+    shrink = max(np.float32(1.0 - rate * step.l2 * (end - start)), np.float32(0.0))
+    row_rate = rate * _scale(parameters.embedding_squares[feature], step.embedding_power)
+    _move_row(
+        feature,
+        shrink,
+        np.float32(row_rate),
+        plan.entry_value[start:end],
+        plan.entry_example[start:end],
+        buffers.example_gradient,
+        parameters.embedding,
+    )
+
+
+@kernel
+def _embed_example(e, examples, rows, parameters, buffers):
+    """Phase 1 for one example: its hidden vector."""
+    start, end = examples.x_indptr[rows[e]], examples.x_indptr[rows[e] + 1]
+    hidden = buffers.hidden[e]
+    add_embeddings(examples.x_indices[start:end], examples.x_values[start:end], parameters.embedding, hidden)
+    square = np.float32(0.0)
+    for j in range(len(hidden)):
+        square += hidden[j] * hidden[j]
+    buffers.hidden_square[e] = square
+
+
+@kernel
+def train_batches(
+    examples, blocks, parameters, plan, buffers, order, first, step, n_threads, thread, scratch, out_loss
+):
+    """Train on the examples ``order``, batch after batch; every thread calls this with its number.
+
+    ``first`` is the number of examples seen before; ``out_loss[0]`` grows by the loss of these.
+    """
+    sync = buffers.sync
+    for start in range(0, len(order), step.batch_size):
+        rows = order[start : start + step.batch_size]
+        rate = np.float32(step.first_rate + (step.last_rate - step.first_rate) * start / len(order))
+        task = _next_task(sync, 0, 1)
+        while task < 2 + len(rows):
+            if task == 0:
+                _plan_visits(examples, blocks, rows, first + start, plan)
+            elif task == 1:
+                _plan_features(examples, rows, plan)
+            else:
+                _embed_example(task - 2, examples, rows, parameters, buffers)
+            task = _next_task(sync, 0, 1)
+        _meet(sync, n_threads)
+        if thread == 0:
+            _reset_tasks(sync, 3)
+        task = _next_task(sync, 1, 1)
+        while task < plan.sizes[0]:
+            _train_block(task, examples, blocks, rows, parameters, plan, buffers, step, rate, scratch)
+            task = _next_task(sync, 1, 1)
+        _meet(sync, n_threads)
+        if thread == 0:
+            _reset_tasks(sync, 0)
+            for visit in range(plan.sizes[1]):
+                out_loss[0] += buffers.visit_loss[visit]
+        task = _next_task(sync, 2, 1)
+        while task < len(rows):
+            _sum_visits(task, plan, buffers)
+            task = _next_task(sync, 2, 1)
+        _meet(sync, n_threads)
+        if thread == 0:
+            _reset_tasks(sync, 1)
+            for e in range(len(rows)):  # 0 * square is NaN exactly where a vector is no longer finite
+                out_loss[0] += 0.0 * (buffers.hidden_square[e] + buffers.gradient_square[e])
+        embedding_rate = np.float32(rate * step.embedding_rate)
+        task = _next_task(sync, 3, _FEATURES_PER_TASK)
+        while task < plan.sizes[2]:
+            for feature in range(task, min(task + _FEATURES_PER_TASK, plan.sizes[2])):
+                _train_feature(feature, parameters, plan, buffers, step, embedding_rate)
+            task = _next_task(sync, 3, _FEATURES_PER_TASK)
+        _meet(sync, n_threads)
+        if thread == 0:
+            _reset_tasks(sync, 2)
+
+
+@kernel
+def count_visits(examples, blocks, out_visits, out_positives, out_node_weight):
+    """Per example the number of blocks and of positive nodes; per node the weight of its positives."""
+    n_nodes = len(blocks.parent)
+    node_stamp = np.full(n_nodes, -1, np.int64)
+    positive = np.empty(n_nodes, np.int32)
+    for row in range(len(examples.weight)):
+        labels = examples.y_indices[examples.y_indptr[row] : examples.y_indptr[row + 1]]
+        end = _positive_nodes(labels, blocks, row, node_stamp, positive, 0)
+        visits = 1
+        for place in range(end):
+            node = positive[place]
+            visits += blocks.last[node] - blocks.first[node] + 1
+            out_node_weight[node] += examples.weight[row]
+        out_visits[row] = visits
+        out_positives[row] = end

@@ -1,0 +1,224 @@
+"""Dense nodes: a node's score is w·h + b, with h the weighted sum of the embeddings of a row's features."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from labeltree.config import Config
+from labeltree.data.rows import LabelRows, SparseRows
+from labeltree.errors import TrainingError
+from labeltree.parallel import Pool
+from labeltree.tree import LabelTree
+
+# Steps of the optimizers. Word counts are far more skewed than those of nodes: with Adagrad's usual
+# power 1/2 rare words move as far as common ones and memorise their few rows. A power of 1/4 keeps them small.
+POWERS = {"adagrad": (0.25, 0.5), "sgd": (0.0, 0.0)}  # of embeddings, of nodes
+EMBEDDING_RATES = {"adagrad": 0.6, "sgd": 1.0}
+INITIAL_RANGE = 0.1  # embeddings start uniform in +-this, node weights at 0
+CHUNK_EXAMPLES = 8192  # between two reports of progress
+BLOCK_CHILDREN = 64  # siblings per task ...
+MAX_BLOCKS = 256  # ... unless that makes more tasks per parent than this
+
+
+class Report(NamedTuple):
+    """Where the fit is: epochs done (with fraction) and the mean loss of the current epoch so far."""
+
+    epoch: float
+    loss: float
+    examples_per_second: float
+
+
+class DenseParameters(NamedTuple):
+    embedding: NDArray[np.float32]  # (n_features, dim)
+    weights: NDArray[np.float32]  # (n_nodes, dim)
+    bias: NDArray[np.float32]  # (n_nodes,): +inf where all training examples are positive, -inf where none is
+
+
+def fit_dense(
+    X: SparseRows,
+    Y: LabelRows,
+    tree: LabelTree,
+    config: Config,
+    *,
+    weight: NDArray[np.float32],
+    seed: int,
+    pool: Pool,
+    report: Callable[[Report], None],
+) -> DenseParameters:
+    """Train all nodes of the tree and the embeddings together (the paper's Algorithm 1, in mini-batches)."""
+    from labeltree.kernels import dense
+
+    random = np.random.default_rng(seed)
+    examples = dense.Examples(X.indptr, X.indices, X.values, Y.indptr, Y.indices, weight)
+    blocks, bias, n_visits, n_positives = _prepare(examples, tree)
+    parameters = dense.Parameters(
+        _random_embedding(random, X.n_columns, config.dim),
+        aligned_zeros((tree.n_nodes, config.dim)),
+        bias,
+        np.zeros(X.n_columns, np.float32),
+        np.zeros(tree.n_nodes, np.float32),
+        np.zeros(tree.n_nodes, np.float32),
+    )
+    batch_size = min(config.batch_size, max(1, X.n_rows))
+    capacity = _largest_batch(n_visits, batch_size)
+    plan = _make_plan(X, tree, blocks, batch_size, capacity, _largest_batch(n_positives, batch_size))
+    buffers = _make_buffers(batch_size, capacity, config.dim)
+    n_threads = pool.threads if batch_size >= 4 * pool.threads else 1
+    max_block = int(np.diff(blocks.start).max())
+    scratch = [_make_scratch(max_block, batch_size) for _ in range(n_threads)]
+    chunk = max(1, CHUNK_EXAMPLES // batch_size) * batch_size
+    n_total = X.n_rows * config.epochs
+    for epoch in range(config.epochs):
+        order = random.permutation(X.n_rows).astype(np.int64)
+        loss = np.zeros(1)
+        for start in range(0, X.n_rows, chunk):
+            rows = order[start : start + chunk]
+            n_seen = epoch * X.n_rows + start
+            rates = [config.lr * (1.0 - n / n_total) for n in (n_seen, n_seen + len(rows))]
+            step = dense.Step(
+                *rates, EMBEDDING_RATES[config.optimizer], *POWERS[config.optimizer], config.l2, batch_size
+            )
+            began = time.perf_counter()
+            pool.map(
+                lambda thread, rows=rows, n_seen=n_seen, step=step, loss=loss: dense.train_batches(
+                    examples, blocks, parameters, plan, buffers, rows, n_seen, step,
+                    n_threads, thread, scratch[thread], loss,
+                ),
+                range(n_threads),
+            )  # fmt: skip
+            if not np.isfinite(loss[0]):
+                raise _diverged(config, epoch)
+            done = start + len(rows)
+            seconds = max(time.perf_counter() - began, 1e-9)
+            report(Report(epoch + done / X.n_rows, loss[0] / done, len(rows) / seconds))
+    return DenseParameters(parameters.embedding, parameters.weights, parameters.bias)
+
+
+def _diverged(config: Config, epoch: int) -> TrainingError:
+    return TrainingError(
+        f"the loss is no longer finite in epoch {epoch + 1}: lr={config.lr:g} is too large for this data; "
+        f"try lr={config.lr / 10:g}"
+    )
+
+
+def _prepare(examples, tree):  # type: ignore[no-untyped-def]
+    """The blocks of the tree, the first biases, and the visits and positive nodes of each example."""
+    from labeltree.kernels import dense
+
+    start, first, last = make_blocks(tree)
+    blocks = dense.Blocks(tree.parent, tree.leaf_of_label, start, first, last, np.zeros(len(start) - 1, np.bool_))
+    n_visits = np.empty(len(examples.weight), np.int64)
+    n_positives = np.empty(len(examples.weight), np.int64)
+    node_weight = np.zeros(tree.n_nodes, np.float64)
+    dense.count_visits(examples, blocks, n_visits, n_positives, node_weight)
+    total = float(examples.weight.sum(dtype=np.float64))
+    bias = initial_bias(node_weight, tree, total)
+    is_constant = np.logical_and.reduceat(np.isinf(bias), start[:-1])
+    return blocks._replace(is_constant=is_constant), bias, n_visits, n_positives
+
+
+def initial_bias(node_weight: NDArray[np.float64], tree: LabelTree, total: float) -> NDArray[np.float32]:
+    """Log-odds of each node among the examples of its parent: infinite where a node is constant."""
+    of_parent = np.where(tree.parent >= 0, node_weight[np.maximum(tree.parent, 0)], total)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        bias = np.log(node_weight) - np.log(of_parent - node_weight)
+    bias[node_weight == 0] = -np.inf
+    return bias.astype(np.float32)
+
+
+def make_blocks(tree: LabelTree) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]]:
+    """Cut each node's children into blocks: block starts, and the first and last block of each node."""
+    inner = np.flatnonzero(tree.n_children > 0)
+    n_children = tree.n_children[inner].astype(np.int64)
+    size = np.maximum(BLOCK_CHILDREN, -(-n_children // MAX_BLOCKS))
+    n_blocks = -(-n_children // size)
+    first_block = 1 + np.cumsum(n_blocks) - n_blocks  # block 0 is the root's own
+    within = np.arange(int(n_blocks.sum())) - np.repeat(first_block - 1, n_blocks)
+    starts = np.repeat(tree.first_child[inner].astype(np.int64), n_blocks) + within * np.repeat(size, n_blocks)
+    start = np.concatenate([[0], starts, [tree.n_nodes]]).astype(np.int32)
+    first = np.full(tree.n_nodes, -1, np.int32)
+    last = np.full(tree.n_nodes, -2, np.int32)
+    first[inner] = first_block
+    last[inner] = first_block + n_blocks - 1
+    return start, first, last
+
+
+def aligned_zeros(shape: tuple[int, int]) -> NDArray[np.float32]:
+    """Zeros that start on a cache line, so that a row touches as few lines as it can."""
+    n_bytes = shape[0] * shape[1] * 4
+    raw = np.zeros(n_bytes + 64, np.uint8)
+    offset = -raw.ctypes.data % 64
+    return raw[offset : offset + n_bytes].view(np.float32).reshape(shape)
+
+
+def _random_embedding(random: np.random.Generator, n_features: int, dim: int) -> NDArray[np.float32]:
+    embedding = aligned_zeros((n_features, dim))
+    random.random(out=embedding, dtype=np.float32)
+    embedding *= np.float32(2 * INITIAL_RANGE)
+    embedding -= np.float32(INITIAL_RANGE)
+    return embedding
+
+
+def _largest_batch(counts: NDArray[np.int64], batch_size: int) -> int:
+    """No batch can have more than the sum of the largest counts."""
+    if len(counts) <= batch_size:
+        return int(counts.sum())
+    return int(np.partition(counts, len(counts) - batch_size)[-batch_size:].sum())
+
+
+def _make_plan(X, tree, blocks, batch_size, n_visits, n_positives):  # type: ignore[no-untyped-def]
+    from labeltree.kernels import dense
+
+    n_entries = _largest_batch(np.diff(X.indptr), batch_size)
+
+    def ids(*shape: int) -> NDArray[np.int32]:
+        return np.empty(shape, np.int32)
+
+    return dense.Plan(
+        positive=ids(n_positives),
+        node_stamp=np.full(tree.n_nodes, -1, np.int64),
+        block_slot=np.full(len(blocks.start) - 1, -1, np.int32),
+        visit_block=ids(n_visits),
+        visit_example=ids(n_visits),
+        visit_positive=ids(n_visits, 2),
+        example_visit=ids(batch_size + 1),
+        by_block=ids(n_visits),
+        block=ids(n_visits),
+        block_visit=ids(n_visits + 1),
+        feature_slot=np.full(X.n_columns, -1, np.int32),
+        feature=ids(n_entries),
+        feature_entry=ids(n_entries + 1),
+        entry_example=ids(n_entries),
+        entry_value=np.empty(n_entries, np.float32),
+        sizes=np.zeros(3, np.int64),
+    )
+
+
+def _make_buffers(batch_size, n_visits, dim):  # type: ignore[no-untyped-def]
+    from labeltree.kernels import dense
+
+    return dense.Buffers(
+        hidden=aligned_zeros((batch_size, dim)),
+        hidden_square=np.zeros(batch_size, np.float32),
+        example_gradient=aligned_zeros((batch_size, dim)),
+        gradient_square=np.zeros(batch_size, np.float32),
+        visit_gradient=aligned_zeros((n_visits, dim)),
+        visit_loss=np.zeros(n_visits),
+        sync=np.zeros(96, np.int64),
+    )
+
+
+def _make_scratch(max_block, batch_size):  # type: ignore[no-untyped-def]
+    from labeltree.kernels import dense
+
+    return dense.Scratch(
+        gradients=np.empty((max_block, batch_size), np.float32),
+        visitors=np.empty(batch_size, np.int32),
+        squares=np.empty(batch_size, np.float32),
+        scores=np.empty(max_block, np.float32),
+    )

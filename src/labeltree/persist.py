@@ -1,0 +1,187 @@
+"""The model file: named arrays and a JSON object in one memory-mapped safetensors file.
+
+``docs/model-file.md`` is the specification. Layout: the header (padded with spaces), the tensors in order of
+name, each starting at a multiple of 64 bytes of the file, and last the SHA-256 of every byte before it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import math
+import os
+import re
+import secrets
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+from numpy.typing import NDArray
+
+from labeltree.errors import ModelFileError, ParameterError
+from labeltree.persist_read import (
+    ALIGNMENT,
+    DIGEST_BYTES,
+    DIGEST_NAME,
+    DTYPES,
+    FORMAT_VERSION,
+    MAX_DEPTH,
+    MAX_DIMENSIONS,
+    MAX_HEADER_BYTES,
+    MAX_TENSORS,
+    METADATA_KEY,
+    PAD_PREFIX,
+    RESERVED_KEY,
+    nesting_depth,
+    read_model,
+)
+
+__all__ = ["FORMAT_VERSION", "read_model", "write_model"]
+
+_CODES = {dtype: code for code, dtype in DTYPES.items()}
+_NAME = re.compile(r"[!-~]{1,200}")  # printable ASCII, so that names sort the same everywhere
+_CHUNK_BYTES = 1 << 20  # hashed while still in the processor's cache from being copied
+
+
+def write_model(
+    path: str | os.PathLike[str], tensors: Mapping[str, NDArray[Any]], metadata: Mapping[str, Any]
+) -> None:
+    """Write a model file so that ``path`` holds either its old content or the whole new one, never a part.
+
+    Equal arguments give equal bytes, whatever the order of the mappings. Arrays are streamed: only one that
+    is not C-contiguous and little-endian is copied. What :func:`read_model` returned can be passed again.
+    """
+    header, names = _header(tensors, metadata)
+    target = Path(os.path.realpath(path))  # a link keeps pointing to the model; its target is replaced
+    if target.exists() and not target.is_file():
+        raise ModelFileError(f"model file {path}: exists and is not a regular file; choose another name")
+    temporary = target.with_name(f".labeltree-{secrets.token_hex(8)}.tmp")
+    try:
+        _write_synced(temporary, header, names, tensors)
+        os.replace(temporary, target)
+    except OSError as error:
+        _remove(temporary)
+        reason = error.strerror or str(error)
+        raise ModelFileError(
+            f"model file {path}: cannot be written ({reason}); an older file of that name is unchanged; "
+            "check that the folder exists, is writable and has space left"
+        ) from error
+    except BaseException:  # Ctrl-C too must leave nothing behind
+        _remove(temporary)
+        raise
+    _sync_folder(target.parent)
+
+
+def _header(
+    tensors: Mapping[str, NDArray[Any]], metadata: Mapping[str, Any]
+) -> tuple[bytes, list[tuple[str, int]]]:
+    """The first bytes of the file, and each tensor's name with the number of pad bytes that follow it."""
+    entries: dict[str, Any] = {RESERVED_KEY: {METADATA_KEY: _metadata_json(metadata)}}
+    names: list[tuple[str, int]] = []
+    offset = 0
+    codes = {name: _check_tensor(name, array) for name, array in tensors.items()}
+    for name, code in sorted(codes.items()):
+        entries[name] = _entry(code, tensors[name].shape, offset, tensors[name].nbytes)
+        offset += tensors[name].nbytes
+        n_pad = -offset % ALIGNMENT
+        if n_pad:  # safetensors allows no holes between tensors, so the gap is a tensor too
+            entries[f"{PAD_PREFIX}{len(names)}"] = _entry("U8", (n_pad,), offset, n_pad)
+            offset += n_pad
+        names.append((name, n_pad))
+    entries[DIGEST_NAME] = _entry("U8", (DIGEST_BYTES,), offset, DIGEST_BYTES)
+    text = json.dumps(entries, separators=(",", ":")).encode()
+    text += b" " * (-(8 + len(text)) % ALIGNMENT)
+    if len(text) > MAX_HEADER_BYTES or len(entries) > MAX_TENSORS:
+        raise ParameterError(
+            f"a model may have {MAX_TENSORS} header entries (padding included) in {MAX_HEADER_BYTES} bytes, "
+            f"but this one has {len(entries)} in {len(text)}; put large metadata into a tensor"
+        )
+    return len(text).to_bytes(8, "little") + text, names
+
+
+def _entry(code: str, shape: tuple[int, ...], offset: int, n_bytes: int) -> dict[str, Any]:
+    return {"dtype": code, "shape": list(shape), "data_offsets": [offset, offset + n_bytes]}
+
+
+def _check_tensor(name: str, array: NDArray[Any]) -> str:
+    """The dtype's code, or a :class:`ParameterError` if the file cannot hold this tensor."""
+    if not isinstance(name, str) or not _NAME.fullmatch(name):
+        raise ParameterError(f"a tensor's name must be 1 to 200 printable ASCII characters, but is {name!r}")
+    if name in (DIGEST_NAME, RESERVED_KEY) or name.startswith(PAD_PREFIX):
+        raise ParameterError(f"tensor name {name!r} is used by the file format itself; choose another")
+    if not isinstance(array, np.ndarray):
+        raise ParameterError(f"tensor {name!r} must be a NumPy array, but is of type {type(array).__name__}")
+    if array.ndim > MAX_DIMENSIONS:
+        raise ParameterError(f"tensor {name!r} must have at most {MAX_DIMENSIONS} axes, but has {array.ndim}")
+    code = _CODES.get(array.dtype.newbyteorder("<"))
+    if code is None:
+        known = ", ".join(str(dtype) for dtype in _CODES)
+        raise ParameterError(f"tensor {name!r} must be of one of the types {known}, but is {array.dtype}")
+    # The reader refuses such shapes too: an empty array may claim axes whose product no machine can hold.
+    if math.prod(max(length, 1) for length in array.shape) * array.itemsize >= 1 << 62:
+        raise ParameterError(f"tensor {name!r} has the impossible shape {array.shape}")
+    return code
+
+
+def _metadata_json(metadata: Mapping[str, Any]) -> str:
+    """Sorted compact JSON of the metadata, the format version included."""
+    if metadata.get("format", FORMAT_VERSION) != FORMAT_VERSION:
+        raise ParameterError(f"metadata 'format' must be {FORMAT_VERSION}, but is {metadata['format']!r}")
+    if not all(isinstance(key, str) for key in metadata):
+        raise ParameterError(f"metadata keys must be strings, but are {list(metadata)!r}")
+    content = {**metadata, "format": FORMAT_VERSION}
+    try:
+        text = json.dumps(content, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise ParameterError(f"metadata must be plain finite JSON values: {error}") from error
+    if nesting_depth(text) > MAX_DEPTH:
+        raise ParameterError(f"metadata must be nested at most {MAX_DEPTH} deep")
+    return text
+
+
+def _write_synced(
+    temporary: Path, header: bytes, names: list[tuple[str, int]], tensors: Mapping[str, NDArray[Any]]
+) -> None:
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+    # Not tempfile: its files are private (0600), while a model gets the mode that the umask gives.
+    with os.fdopen(os.open(temporary, flags, 0o666), "wb", buffering=_CHUNK_BYTES) as file:
+        digest = hashlib.sha256()  # with the SHA instructions of today's processors, 1.6 times BLAKE2b
+        _write_hashed(file, digest, header)
+        for name, n_pad in names:
+            for chunk in _chunks(tensors[name]):
+                _write_hashed(file, digest, chunk)
+            _write_hashed(file, digest, bytes(n_pad))
+        file.write(digest.digest())
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _write_hashed(file: BinaryIO, digest: Any, content: bytes | memoryview) -> None:
+    digest.update(content)
+    file.write(content)
+
+
+def _chunks(array: NDArray[Any]) -> Iterator[memoryview]:
+    little_endian = np.asarray(array, dtype=array.dtype.newbyteorder("<"), order="C")
+    flat = little_endian.reshape(-1).view(np.uint8).data
+    for start in range(0, len(flat), _CHUNK_BYTES):
+        yield flat[start : start + _CHUNK_BYTES]
+
+
+def _remove(temporary: Path) -> None:
+    with contextlib.suppress(OSError):
+        temporary.unlink(missing_ok=True)
+
+
+def _sync_folder(folder: Path) -> None:
+    """Make the new name survive a power cut, where the system can."""
+    if os.name != "posix":
+        return
+    with contextlib.suppress(OSError):
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)

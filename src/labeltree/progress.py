@@ -1,0 +1,139 @@
+"""What a person sees while a model is trained: a bar on a terminal, lines with ``--verbose``."""
+
+from __future__ import annotations
+
+import math
+import sys
+from pathlib import Path
+from types import TracebackType
+from typing import IO, TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from labeltree.training import Progress
+
+_BAR_STEPS = 1000
+_STAGES = {"read": "reading", "profiles": "label profiles", "tree": "building tree", "train": "training"}
+
+COLD_NOTICE = (
+    "The kernels do not seem to be compiled on this machine yet; this run compiles them, which takes "
+    "about half a minute, once."
+)
+
+
+class ProgressBar:
+    """A callback for :func:`labeltree.train`; leaving its ``with`` block clears the bar."""
+
+    def __init__(self, *, quiet: bool = False, verbose: bool = False, stream: IO[str] | None = None) -> None:
+        self.stream = sys.stderr if stream is None else stream
+        self.shows_bar = not quiet and not verbose and self.stream.isatty()
+        self.shows_lines = verbose and not quiet
+        self._bar: Any = None
+        self._last: Progress | None = None
+
+    def __call__(self, progress: Progress) -> None:
+        if self.shows_bar:
+            self._draw(progress)
+        if self.shows_lines and self._last is not None and _step(progress) != _step(self._last):
+            self._write_line(self._last)
+        self._last = progress
+
+    def _draw(self, progress: Progress) -> None:
+        if self._bar is None:
+            from tqdm import tqdm
+
+            # The bar's own rates and times are of its thousand steps, so ours stand in the postfix.
+            layout = "{desc} {percentage:3.0f}%|{bar}| {postfix}"
+            self._bar = tqdm(
+                total=_BAR_STEPS, file=self.stream, bar_format=layout, leave=False, dynamic_ncols=True
+            )
+        self._bar.set_description_str(title(progress), refresh=False)
+        self._bar.set_postfix_str(", ".join(details(progress)), refresh=False)
+        self._bar.n = round(_BAR_STEPS * min(max(progress.fraction, 0.0), 1.0))
+        self._bar.refresh()
+
+    def _write_line(self, progress: Progress) -> None:
+        self.stream.write(f"{title(progress)}: {', '.join(details(progress)) or 'done'}\n")
+        self.stream.flush()
+
+    def __enter__(self) -> ProgressBar:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._bar is not None:
+            self._bar.close()
+        if self.shows_lines and self._last is not None:
+            self._write_line(self._last)
+
+
+def title(progress: Progress) -> str:
+    """``training tree 2/3, epoch 4/20``."""
+    text = _STAGES.get(progress.stage, progress.stage)
+    if progress.trees > 1 and progress.stage in ("tree", "train"):
+        text += f" {progress.tree}/{progress.trees}"
+    if progress.epochs > 0 and progress.stage == "train":
+        text += f", epoch {progress.epoch}/{progress.epochs}"
+    return text
+
+
+def details(progress: Progress) -> list[str]:
+    """What is known besides the stage: loss, speed, time left."""
+    parts = []
+    if math.isfinite(progress.loss):
+        parts.append(f"loss {progress.loss:.4f}")
+    if math.isfinite(progress.examples_per_second) and progress.examples_per_second > 0:
+        parts.append(f"{progress.examples_per_second:,.0f} examples/s")
+    if math.isfinite(progress.seconds_left):
+        parts.append(f"{duration(progress.seconds_left)} left")
+    return parts
+
+
+def duration(seconds: float) -> str:
+    """``4.2 s``, ``3 min 10 s``, ``2 h 5 min``."""
+    if seconds < 60:
+        return f"{seconds:.1f} s"
+    whole = round(seconds)
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60} s"
+    return f"{whole // 3600} h {whole % 3600 // 60} min"
+
+
+def size(n_bytes: float) -> str:
+    """``812 B``, ``3.4 MB``: powers of 1000, as disks are sold."""
+    for unit in ("B", "kB", "MB", "GB"):
+        if n_bytes < 1000:
+            return f"{n_bytes:.0f} B" if unit == "B" else f"{n_bytes:.1f} {unit}"
+        n_bytes /= 1000
+    return f"{n_bytes:.1f} TB"
+
+
+def _step(progress: Progress) -> tuple[str, int, int]:
+    return progress.stage, progress.tree, progress.epoch
+
+
+def kernels_seem_cold(module_names: tuple[str, ...]) -> bool:
+    """Whether a kernel module has no machine code on disk that is newer than its source.
+
+    Looks only at files, in the folder that Numba says it uses, so it may be wrong either way.
+    """
+    from importlib import import_module
+
+    for name in module_names:
+        module = import_module(f"labeltree.kernels.{name}")
+        folder = _cache_folder(module)
+        if folder is None:
+            return True
+        source = Path(str(module.__file__))
+        written = [entry.stat().st_mtime for entry in folder.glob(f"{source.stem}.*.nbi")]
+        if max(written, default=0.0) < source.stat().st_mtime:
+            return True
+    return False
+
+
+def _cache_folder(module: Any) -> Path | None:
+    for value in vars(module).values():
+        statistics = getattr(value, "stats", None)
+        if statistics is not None and getattr(statistics, "cache_path", None):
+            return Path(statistics.cache_path)
+    return None

@@ -1,0 +1,139 @@
+"""Text features in plain Python: what words, n-grams, TF-IDF weights and label rows are.
+
+The twin of :mod:`labeltree.features` and of the kernels ``text``, ``strings`` and ``weights``.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from labeltree.config import Config
+
+Row = dict[int, float]  # column -> value
+
+_WHITE_SPACE = re.compile(rb"[ \t\n\v\f\r\0]+")
+_WEIGHT = re.compile(rb"(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
+_BITS = (1 << 64) - 1
+
+
+class Line(NamedTuple):
+    """One row, split."""
+
+    words: list[bytes]
+    weights: list[float]  # empty if words carry none
+    labels: list[bytes]
+
+
+class Fitted(NamedTuple):
+    words: list[bytes]  # by column
+    buckets: dict[int, int]  # n-gram bucket -> column
+    idf: list[float]
+    labels: list[bytes]
+    rows: list[Row]
+    label_rows: list[list[int]]
+
+
+def split_line(text: bytes, config: Config, labels_in_text: bool) -> Line:
+    """Raises ValueError for an empty label and for a word without a good weight."""
+    line = Line([], [], [])
+    prefix = config.label_prefix.encode()
+    for token in filter(None, _WHITE_SPACE.split(text)):
+        if labels_in_text and token.startswith(prefix):
+            if token == prefix:
+                raise ValueError("a label is empty")
+            line.labels.append(token.removeprefix(prefix))
+            continue
+        word = token
+        if config.weighted_words:
+            word, _, number = token.rpartition(b":")
+            if not word or not _WEIGHT.fullmatch(number) or float(number) > 1e18:
+                raise ValueError(f"a word without a usable weight: {token!r}")
+            line.weights.append(float(number))
+        line.words.append(lower_case(word) if config.lowercase else word)
+    return line
+
+
+def lower_case(word: bytes) -> bytes:
+    """Character by character; one stays if its lower case is not one of the first 65536 characters, as do
+    bytes that are not UTF-8."""
+    text = word.decode("utf-8", "surrogateescape")
+    lowered = [
+        c.lower() if len(c.lower()) == 1 and max(ord(c), ord(c.lower())) < 1 << 16 else c for c in text
+    ]
+    return "".join(lowered).encode("utf-8", "surrogateescape")
+
+
+def hash_word(word: bytes) -> int:
+    value = 0
+    for start in range(0, len(word), 8):
+        value ^= int.from_bytes(word[start : start + 8], "little")
+        value = value * 0x9E3779B97F4A7C15 & _BITS
+        value ^= value >> 32
+    value = (value ^ len(word)) * 0xD6E8FEB86659FD93 & _BITS
+    return value ^ value >> 32
+
+
+def ngram_buckets(words: list[bytes], config: Config) -> list[int]:
+    """The buckets of all runs of 2 to ``word_ngrams`` words."""
+    hashes = [hash_word(word) for word in words]
+    buckets = []
+    for start, value in enumerate(hashes):
+        for following in hashes[start + 1 : start + config.word_ngrams]:
+            value = (value * 0x9E3779B97F4A7C15 + following) * 0xD6E8FEB86659FD93 & _BITS
+            value ^= value >> 32
+            buckets.append((value >> 32) * config.ngram_buckets >> 32)
+    return buckets
+
+
+def fit_lines(lines: Sequence[Line], config: Config) -> Fitted:
+    """Words by falling count, then first seen; buckets after them, then the smaller; labels first seen."""
+    word_counts = Counter(word for line in lines for word in line.words)
+    bucket_counts = Counter(bucket for line in lines for bucket in ngram_buckets(line.words, config))
+    words = [word for word, n in word_counts.most_common() if n >= config.min_count]
+    frequent = sorted(bucket_counts, key=lambda bucket: (-bucket_counts[bucket], bucket))
+    frequent = [bucket for bucket in frequent if bucket_counts[bucket] >= config.min_count]
+    buckets = {bucket: len(words) + k for k, bucket in enumerate(frequent)}
+    counts = [count_line(line, words, buckets, config) for line in lines]
+    documents = Counter(column for row in counts for column in row)
+    idf = [1.0] * (len(words) + len(buckets))
+    if config.idf:
+        idf = [math.log(1 + len(lines) / documents[column]) for column in range(len(idf))]
+    labels = list(dict.fromkeys(label for line in lines for label in line.labels))
+    rows = [weigh_row(row, idf, config) for row in counts]
+    return Fitted(words, buckets, idf, labels, rows, [label_row(line, labels) for line in lines])
+
+
+def count_line(line: Line, words: list[bytes], buckets: dict[int, int], config: Config) -> Row:
+    """How often each column occurs, or the sum of its weights."""
+    columns = {word: column for column, word in enumerate(words)}
+    row: Row = {}
+    for k, word in enumerate(line.words):
+        if word in columns:
+            row[columns[word]] = row.get(columns[word], 0) + (line.weights[k] if line.weights else 1)
+    for bucket in ngram_buckets(line.words, config):
+        if bucket in buckets:
+            row[buckets[bucket]] = row.get(buckets[bucket], 0) + 1
+    return dict(sorted(row.items()))
+
+
+def weigh_row(counts: Row, idf: list[float], config: Config) -> Row:
+    tf = "count" if config.weighted_words else config.tf
+    functions = {"count": lambda n: n, "log": lambda n: 1 + math.log(n), "binary": lambda n: 1.0}
+    row = {column: functions[tf](n) * idf[column] for column, n in counts.items()}
+    return normalize_row(row, config.row_norm)
+
+
+def normalize_row(row: Row, row_norm: str) -> Row:
+    norms = {"l2": math.hypot(*row.values()), "mean": sum(map(abs, row.values())), "none": 1.0}
+    norm = norms[row_norm] or 1.0
+    return {column: value / norm for column, value in row.items()}
+
+
+def label_row(line: Line, labels: list[bytes]) -> list[int]:
+    """Label ids in order; -1 once for each label that is not known."""
+    ids = {label: k for k, label in enumerate(labels)}
+    return sorted(ids.get(label, -1) for label in dict.fromkeys(line.labels))

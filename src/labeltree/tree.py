@@ -1,0 +1,275 @@
+"""The label tree: flat arrays that check themselves.
+
+Nodes are numbered breadth first from the root, node 0, so a parent stands before its children, siblings are
+contiguous, and the blocks of children follow each other in the order of their parents::
+
+    node         0   1   2   3   4          0
+    parent      -1   0   0   2   2         / \\
+    first_child  1  -1   3  -1  -1        1   2
+    n_children   2   0   2   0   0           / \\
+    label       -1   1  -1   0   2          3   4
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from labeltree.data.rows import LabelRows
+from labeltree.errors import CorruptedModelError, TreeError
+
+_MAX_NODES = 2**31 - 1
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class LabelTree:
+    """A checked tree over the labels 0..m-1. All arrays are int32 and read-only.
+
+    The constructor takes breadth-first numbering as it stands; :meth:`from_parents` takes any numbering.
+    """
+
+    parent: NDArray[np.int32]  # (n_nodes,), -1 at the root
+    label: NDArray[np.int32]  # (n_nodes,), -1 at inner nodes
+    first_child: NDArray[np.int32] = field(init=False)  # (n_nodes,), -1 at leaves
+    n_children: NDArray[np.int32] = field(init=False)  # (n_nodes,)
+    leaf_of_label: NDArray[np.int32] = field(init=False)  # (n_labels,)
+
+    def __post_init__(self) -> None:
+        parent, label = _as_nodes("parent", self.parent), _as_nodes("label", self.label)
+        _check_lengths(parent, label)
+        _check_order(parent)
+        n_children = np.bincount(parent[1:], minlength=len(parent)).astype(np.int32)
+        _check_labels(label, n_children)
+        # Blocks of children follow each other from node 1 on, so a running sum finds their starts.
+        first_child = np.cumsum(n_children, dtype=np.int64) - n_children + 1
+        first_child[n_children == 0] = -1
+        leaves = np.flatnonzero(n_children == 0).astype(np.int32)
+        leaf_of_label = np.empty(len(leaves), np.int32)
+        leaf_of_label[label[leaves]] = leaves
+        arrays = dict(parent=parent, label=label, first_child=first_child.astype(np.int32))
+        arrays |= dict(n_children=n_children, leaf_of_label=leaf_of_label)
+        for name, array in arrays.items():
+            array.flags.writeable = False
+            object.__setattr__(self, name, array)
+
+    @classmethod
+    def from_parents(cls, parent: ArrayLike, label: ArrayLike) -> LabelTree:
+        """The tree of nodes in any numbering; children keep their order. Errors name the nodes as given."""
+        from labeltree.kernels.tree import order_breadth_first
+
+        parents, labels = _as_nodes("parent", parent), _as_nodes("label", label)
+        _check_lengths(parents, labels)
+        n_nodes = len(parents)
+        bad = np.flatnonzero((parents < -1) | (parents >= n_nodes))
+        if len(bad):
+            raise TreeError(
+                f"node {bad[0]}: its parent is {parents[bad[0]]}, but must be -1 (the root) or one of the "
+                f"nodes 0..{n_nodes - 1}"
+            )
+        roots = np.flatnonzero(parents == -1)
+        if len(roots) == 0:
+            raise TreeError("no node has the parent -1: a tree needs exactly one root")
+        if len(roots) > 1:
+            raise TreeError(
+                f"nodes {roots[0]} and {roots[1]} both have the parent -1: only one may be the root"
+            )
+        by_parent = np.argsort(parents, kind="stable").astype(np.int32)  # the root first
+        n_children = np.bincount(parents[by_parent[1:]], minlength=n_nodes).astype(np.int32)
+        order = np.empty(n_nodes, np.int32)
+        n_reached = order_breadth_first(by_parent, n_children, order)
+        rank = np.full(n_nodes, -1, np.int32)
+        rank[order[:n_reached]] = np.arange(n_reached, dtype=np.int32)
+        if n_reached < n_nodes:
+            lost = int(np.argmin(rank))
+            raise TreeError(f"node {lost}: following its parents never ends at the root {roots[0]} (a cycle)")
+        _check_labels(labels, n_children)
+        ordered_parents = rank[parents[order]]
+        ordered_parents[0] = -1
+        return cls(ordered_parents, labels[order])
+
+    @classmethod
+    def from_tensors(cls, tensors: Mapping[str, Any], prefix: str = "tree") -> LabelTree:
+        """The tree that :meth:`tensors` gave; anything else is a :class:`CorruptedModelError`."""
+        try:
+            return cls(tensors[f"{prefix}.parent"], tensors[f"{prefix}.label"])
+        except KeyError as error:
+            raise CorruptedModelError(f"the model has no tensor {error.args[0]!r}; train it again") from error
+        except TreeError as error:
+            raise CorruptedModelError(f"the model's tree {prefix!r} is broken: {error}") from error
+
+    def tensors(self, prefix: str = "tree") -> dict[str, NDArray[np.int32]]:
+        """What a model file needs to hold; the other arrays follow from these."""
+        return {f"{prefix}.parent": self.parent, f"{prefix}.label": self.label}
+
+    @property
+    def n_nodes(self) -> int:
+        return len(self.parent)
+
+    @property
+    def n_labels(self) -> int:
+        return len(self.leaf_of_label)
+
+    @property
+    def depth_of_leaves(self) -> NDArray[np.int32]:
+        """(n_labels,) number of edges from the root to the leaf of each label."""
+        depth = (self.parent >= 0).astype(np.int32)
+        above = np.maximum(self.parent, 0)
+        # Each round doubles the number of ancestors passed, so even a tree as deep as a list is quick.
+        while above.any():
+            depth += depth[above]
+            above = above[above]
+        return depth[self.leaf_of_label]
+
+    def statistics(self) -> dict[str, float]:
+        """Size, depth of the leaves and number of children of the inner nodes."""
+        depth = self.depth_of_leaves
+        arity = self.n_children[self.n_children > 0]
+        if len(arity) == 0:
+            arity = np.zeros(1, np.int32)
+        return {
+            "n_labels": self.n_labels,
+            "n_nodes": self.n_nodes,
+            "n_inner_nodes": self.n_nodes - self.n_labels,
+            "depth_min": int(depth.min()),
+            "depth_mean": float(depth.mean()),
+            "depth_max": int(depth.max()),
+            "arity_min": int(arity.min()),
+            "arity_mean": float(arity.mean()),
+            "arity_max": int(arity.max()),
+        }
+
+    def cost(self, Y: LabelRows) -> float:
+        """Expected number of nodes that one example of ``Y`` trains (the paper's Appendix C).
+
+        1 for the root, and for each inner node the fraction of rows with a label below it times its
+        number of children. Unknown labels (-1) are left out.
+        """
+        from labeltree.kernels.tree import count_rows_below
+
+        if len(Y.indices) and int(Y.indices.max()) >= self.n_labels:
+            raise TreeError(
+                f"Y has the label {int(Y.indices.max())}, but this tree has {self.n_labels} labels: "
+                "use the labels that the tree was built for"
+            )
+        if Y.n_rows == 0:
+            return 1.0
+        n_rows_below = np.zeros(self.n_nodes, np.int64)
+        count_rows_below(Y.indptr, Y.indices, self.parent, self.leaf_of_label, n_rows_below)
+        # Whole numbers until the last division, so the result does not depend on any order.
+        return 1.0 + int((n_rows_below * self.n_children).sum()) / Y.n_rows
+
+    def write(self, path: str | Path, names: Sequence[str]) -> None:
+        """Export as lines ``parent child [label]``, the format of :mod:`labeltree.build.file`."""
+        if len(names) != self.n_labels:
+            raise TreeError(f"{len(names)} label names given for a tree of {self.n_labels} labels")
+        for label, name in enumerate(names):
+            if not name.strip() or "\n" in name or "\r" in name:
+                raise TreeError(
+                    f"label {label}: the name {name!r} cannot stand in a tree file (empty, or with a line "
+                    "end); rename it"
+                )
+        if len(set(names)) != len(names):
+            raise TreeError("label names must differ from each other to be written into a tree file")
+        endings = ["" if label < 0 else f" {names[label]}" for label in self.label.tolist()]
+        parents = self.parent.tolist()
+        first = 0 if self.n_nodes == 1 else 1  # a root that is a leaf still needs a line to carry its label
+        lines = [f"{parents[n] if n else '-'} {n}{endings[n]}\n" for n in range(first, self.n_nodes)]
+        try:
+            content = "".join(lines).encode("utf-8", "surrogateescape")
+        except UnicodeEncodeError as error:
+            raise TreeError(f"a label name cannot be written as UTF-8 ({error.reason}); rename it") from error
+        path = Path(path)
+        partial = path.with_name(f"{path.name}.{os.getpid()}.partial")
+        try:
+            try:
+                partial.write_bytes(content)
+                os.replace(partial, path)
+            finally:
+                partial.unlink(missing_ok=True)
+        except OSError as error:
+            raise TreeError(f"tree file {path}: cannot be written ({error.strerror})") from error
+
+    def __repr__(self) -> str:
+        return f"LabelTree(n_labels={self.n_labels}, n_nodes={self.n_nodes})"
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, LabelTree):
+            return NotImplemented
+        return np.array_equal(self.parent, other.parent) and np.array_equal(self.label, other.label)
+
+    def __hash__(self) -> int:
+        return hash((self.parent.tobytes(), self.label.tobytes()))
+
+
+def _as_nodes(name: str, values: ArrayLike) -> NDArray[np.int32]:
+    """One int32 per node; a read-only array that fits already (a mapped file) is not copied."""
+    try:
+        array = np.asarray(values)
+    except ValueError as error:
+        raise TreeError(f"{name} must be an array of integers, one per node ({error})") from error
+    if array.size == 0:
+        raise TreeError(f"{name} is empty, but a tree has at least one node")
+    if array.ndim != 1 or array.dtype.kind not in "iu":
+        raise TreeError(
+            f"{name} must be an array of integers, one per node, "
+            f"but has shape {array.shape} and type {array.dtype}"
+        )
+    if len(array) > _MAX_NODES:
+        raise TreeError(f"{name} has {len(array)} nodes, but a tree has at most {_MAX_NODES}")
+    if int(array.min()) < -1 or int(array.max()) >= _MAX_NODES:
+        wrong = int(np.flatnonzero((array < -1) | (array >= _MAX_NODES))[0])
+        raise TreeError(f"node {wrong}: {name} must be -1..{_MAX_NODES - 1}, but is {array[wrong]}")
+    if array.dtype == np.int32 and array.flags.c_contiguous and not array.flags.writeable:
+        return array
+    return np.array(array, np.int32, order="C")
+
+
+def _check_lengths(parent: NDArray[np.int32], label: NDArray[np.int32]) -> None:
+    if len(parent) != len(label):
+        raise TreeError(f"parent has {len(parent)} nodes, but label has {len(label)}")
+
+
+def _check_order(parent: NDArray[np.int32]) -> None:
+    """Breadth-first numbering: parents stand before their children and never decrease."""
+    if parent[0] != -1:
+        raise TreeError(f"node 0: its parent must be -1, because it is the root, but is {parent[0]}")
+    below = parent[1:]
+    bad = np.flatnonzero((below < 0) | (below > np.arange(len(below))))
+    if len(bad):
+        n = int(bad[0]) + 1
+        raise TreeError(f"node {n}: its parent must be one of the nodes 0..{n - 1}, but is {parent[n]}")
+    bad = np.flatnonzero(below[1:] < below[:-1])
+    if len(bad):
+        n = int(bad[0]) + 2
+        raise TreeError(
+            f"node {n}: its parent {parent[n]} comes after {parent[n - 1]}, the parent of node {n - 1}: "
+            "number the nodes breadth first, or use LabelTree.from_parents"
+        )
+
+
+def _check_labels(label: NDArray[np.int32], n_children: NDArray[np.int32]) -> None:
+    """Each leaf has one of the labels 0..m-1, no inner node has any, no node has a single child."""
+    unary = np.flatnonzero(n_children == 1)
+    if len(unary):
+        raise TreeError(f"node {unary[0]}: has a single child; join the two")
+    leaf = n_children == 0
+    bad = np.flatnonzero(~leaf & (label != -1))
+    if len(bad):
+        raise TreeError(f"node {bad[0]}: has children and the label {label[bad[0]]}; only leaves have labels")
+    leaves = np.flatnonzero(leaf)
+    bad = leaves[(label[leaves] < 0) | (label[leaves] >= len(leaves))]
+    if len(bad):
+        raise TreeError(
+            f"node {bad[0]}: a leaf's label must be one of 0..{len(leaves) - 1} in a tree of {len(leaves)} "
+            f"leaves, but is {label[bad[0]]}"
+        )
+    doubled = np.flatnonzero(np.bincount(label[leaves]) > 1)
+    if len(doubled):
+        nodes = leaves[label[leaves] == doubled[0]]
+        raise TreeError(f"nodes {nodes[0]} and {nodes[1]} both have the label {doubled[0]}")

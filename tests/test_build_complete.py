@@ -1,0 +1,62 @@
+"""Complete and flat trees."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from labeltree.build.complete import build_complete
+from labeltree.build.flat import build_flat
+from labeltree.build.huffman import build_huffman
+from labeltree.errors import ParameterError, TreeError
+
+
+@given(st.lists(st.integers(0, 9), min_size=1, max_size=60), st.integers(2, 9))
+@settings(deadline=None)
+def test_complete(counts: list[int], arity: int) -> None:
+    tree = build_complete(counts, arity)
+    depth = tree.depth_of_leaves
+    assert tree.n_labels == len(counts)
+    assert depth.max() - depth.min() <= 1
+    inner = tree.n_children[tree.n_children > 0]
+    assert (inner[:-1] == arity).all()
+    # As shallow as possible: one level less could not hold all labels.
+    assert len(counts) == 1 or arity ** (int(depth.max()) - 1) < len(counts)
+    by_leaf = tree.label[tree.label >= 0].tolist()
+    assert by_leaf == sorted(range(len(counts)), key=lambda label: (-counts[label], label))
+
+
+@pytest.mark.parametrize("n_labels", [1, 2, 7])
+def test_flat(n_labels: int) -> None:
+    tree = build_flat(n_labels)
+    assert tree.n_labels == n_labels
+    assert tree.label.tolist() == ([0] if n_labels == 1 else list(range(-1, n_labels)))
+    assert tree.depth_of_leaves.max() == min(1, n_labels - 1)
+
+
+@pytest.mark.parametrize("build", [build_complete, build_huffman])
+def test_impossible_counts_and_arity_are_refused(build: object) -> None:
+    for counts, message in [
+        ([], "at least one label"),
+        ([[1, 2]], "shape"),
+        ([1.5, 2.0], "integers"),
+        ([3, -1], "label 1: its count must be at least 0, but is -1"),
+        ([2**62, 1], "2\\*\\*62"),
+    ]:
+        with pytest.raises(TreeError, match=message):
+            build(counts, 2)  # type: ignore[operator]
+    with pytest.raises(ParameterError, match="arity must be at least 2, but is 1"):
+        build([1, 2], 1)  # type: ignore[operator]
+
+
+def test_no_labels_are_refused() -> None:
+    with pytest.raises(TreeError, match="at least one label, but there are 0"):
+        build_flat(0)
+
+
+def test_a_million_labels() -> None:
+    counts = np.random.default_rng(1).zipf(1.5, 1_000_000) % 1000
+    assert build_complete(counts, 16).n_labels == len(counts)
+    assert build_huffman(counts, 16).n_labels == len(counts)

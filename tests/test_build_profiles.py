@@ -1,0 +1,107 @@
+"""Label profiles against dictionaries."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import labeltree.build.profiles as profiles_module
+from labeltree.build.profiles import label_profiles
+from labeltree.data.rows import LabelRows, SparseRows
+from labeltree.errors import DataError
+from labeltree.kernels.tree import keep_strongest
+from labeltree.parallel import Pool
+from labeltree.reference import tree as reference
+
+N_FEATURES = 9000  # more than a word of the upper bit map
+
+
+def sparse_rows(rows: list[dict[int, float]], n_columns: int = N_FEATURES) -> SparseRows:
+    indices = [feature for row in rows for feature in sorted(row)]
+    values = [row[feature] for row in rows for feature in sorted(row)]
+    indptr = np.cumsum([0, *map(len, rows)])
+    return SparseRows(indptr, np.array(indices, np.int32), np.array(values, np.float32), n_columns)
+
+
+def label_rows(label_sets: list[set[int]], n_labels: int) -> LabelRows:
+    indices = [label for labels in label_sets for label in sorted(labels)]
+    return LabelRows(np.cumsum([0, *map(len, label_sets)]), np.array(indices, np.int32), n_labels)
+
+
+def as_dicts(rows: SparseRows) -> list[dict[int, float]]:
+    edges = zip(rows.indptr[:-1], rows.indptr[1:], strict=True)
+    return [dict(zip(rows.indices[a:b].tolist(), rows.values[a:b].tolist(), strict=True)) for a, b in edges]
+
+
+def random_data(n_rows: int, n_labels: int, seed: int) -> tuple[SparseRows, LabelRows]:
+    random = np.random.default_rng(seed)
+    rows = [
+        {int(f): float(random.random()) for f in random.integers(0, N_FEATURES, 20)} for _ in range(n_rows)
+    ]
+    sets = [set(random.integers(0, n_labels, 3).tolist()) for _ in range(n_rows)]
+    return sparse_rows(rows), label_rows(sets, n_labels)
+
+
+FEATURES = st.sampled_from([0, 1, 63, 64, 65, 4095, 4096, 8191, 8192, N_FEATURES - 1])
+ROWS = st.dictionaries(FEATURES, st.floats(0.125, 8.0, width=32), max_size=6)
+
+
+@given(st.lists(st.tuples(ROWS, st.sets(st.integers(0, 4))), max_size=10))
+@settings(deadline=None)
+def test_agrees_with_dictionaries(data: list[tuple[dict[int, float], set[int]]]) -> None:
+    rows, sets = [row for row, _ in data], [labels for _, labels in data]
+    result = label_profiles(sparse_rows(rows), label_rows(sets, 5), Pool(1))
+    assert result.n_rows == 5
+    assert result.values.dtype == np.float32
+    for found, expected in zip(as_dicts(result), reference.profiles(rows, sets, 5), strict=True):
+        assert list(found) == sorted(expected)
+        assert found == pytest.approx(expected, rel=1e-6)
+
+
+def test_values_of_any_size_and_sums_of_zero() -> None:
+    rows = [{0: 3e38}, {0: 3e38, 1: 4e38 / 2}, {2: 1.0}, {2: -1.0}, {3: 1e-40}]
+    result = label_profiles(sparse_rows(rows), label_rows([{0}, {0}, {1}, {1}, {2}], 3), Pool(1))
+    large, cancelled, tiny = as_dicts(result)
+    assert sum(value * value for value in large.values()) == pytest.approx(1.0)
+    assert cancelled == {}
+    assert tiny == {3: pytest.approx(1.0)}
+
+
+def test_unknown_labels_are_left_out() -> None:
+    Y = LabelRows(np.array([0, 2]), np.array([-1, 0], np.int32), 1)
+    assert as_dicts(label_profiles(sparse_rows([{5: 2.0}]), Y, Pool(1))) == [{5: 1.0}]
+
+
+def test_threads_and_tasks_do_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
+    X, Y = random_data(300, 70, seed=3)
+    whole = label_profiles(X, Y, Pool(1))
+    for entries_per_task in (1, 100, 5000):
+        monkeypatch.setattr(profiles_module, "_ENTRIES_PER_TASK", entries_per_task)
+        for threads in (1, 2, 5):
+            with Pool(threads) as pool:
+                again = label_profiles(X, Y, pool)
+            assert all(np.array_equal(a, b) for a, b in zip(whole[:3], again[:3], strict=True))
+
+
+def test_rows_must_match() -> None:
+    with pytest.raises(DataError, match="X has 1 rows, but Y has 2"):
+        label_profiles(sparse_rows([{}]), label_rows([set(), set()], 1), Pool(1))
+
+
+@given(
+    st.lists(st.dictionaries(st.integers(0, 30), st.sampled_from([-2.0, -1.0, 0.0, 0.5, 1.0]))),
+    st.integers(1, 9),
+)
+@settings(deadline=None)
+def test_strongest_entries(rows: list[dict[int, float]], n_kept: int) -> None:
+    expected = []
+    for row in rows:
+        kept = sorted(row, key=lambda feature: (-abs(row[feature]), feature))[:n_kept]
+        expected.append({feature: row[feature] for feature in sorted(kept)})
+    n_entries = sum(map(len, expected))
+    indptr = np.zeros(len(rows) + 1, np.int64)
+    indices, values = np.empty(n_entries, np.int32), np.empty(n_entries, np.float32)
+    keep_strongest(sparse_rows(rows), n_kept, indptr, indices, values)
+    assert as_dicts(SparseRows(indptr, indices, values, N_FEATURES)) == expected

@@ -1,0 +1,356 @@
+"""The command line: every command on small data, its exit codes, and that asking for help costs nothing."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from labeltree import cli, progress
+from labeltree.cli_options import options_table
+from labeltree.config import parameters
+
+TOPICS = {
+    "bread": "flour yeast oven dough knead",
+    "soup": "broth spoon pot simmer ladle",
+    "cake": "sugar icing oven sponge layer",
+    "a:b": "colon separated label name odd",
+}
+SMALL = ["--dim", "8", "--epochs", "5", "--max-leaves", "2", "--quiet"]
+
+
+def fasttext_lines(n: int = 80) -> str:
+    topics = list(TOPICS)
+    lines = []
+    for i in range(n):
+        names = {topics[i % 4], topics[(i // 4) % 4]}
+        words = " ".join(TOPICS[name] for name in sorted(names))
+        lines.append(" ".join(f"__label__{name}" for name in sorted(names)) + f" {words} word{i % 7}")
+    return "\n".join(lines) + "\n"
+
+
+@pytest.fixture(scope="session")
+def text_data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("cli") / "train.txt"
+    path.write_text(fasttext_lines())
+    return path
+
+
+@pytest.fixture(scope="session")
+def text_model(text_data: Path) -> Path:
+    path = text_data.with_name("text.labeltree")
+    assert cli.main(["train", str(text_data), "-o", str(path), *SMALL]) == 0
+    return path
+
+
+@pytest.fixture(scope="session")
+def vector_data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("cli-vectors") / "train.xmlc"
+    rows = [f"{i % 3},{3 + i % 2} {i % 3}:1 {3 + i % 2}:0.5\n" for i in range(60)]
+    path.write_text("60 6 5\n" + "".join(rows))
+    return path
+
+
+@pytest.fixture(scope="session")
+def vector_model(vector_data: Path) -> Path:
+    path = vector_data.with_name("vectors.labeltree")
+    assert cli.main(["train", str(vector_data), "-o", str(path), *SMALL]) == 0
+    return path
+
+
+def run(*arguments: str | Path, **options: Any) -> subprocess.CompletedProcess[str]:
+    """The command in a process of its own."""
+    command = [sys.executable, "-m", "labeltree.cli", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=120, **options)
+
+
+def lines_of(capsys: pytest.CaptureFixture[str], *arguments: str | Path) -> list[str]:
+    """What the command prints, which must succeed and print no error."""
+    capsys.readouterr()
+    assert cli.main([str(argument) for argument in arguments]) == 0
+    return capsys.readouterr().out.splitlines()
+
+
+def pairs_of(line: str) -> list[tuple[str, float]]:
+    cells = line.split("\t")
+    return [(label, float(chance)) for label, chance in zip(cells[::2], cells[1::2], strict=True)]
+
+
+# Help and start-up
+
+
+@pytest.mark.parametrize("command", ["", "train", "test", "predict", "prob", "inspect", "demo"])
+def test_help_imports_nothing_heavy(command: str) -> None:
+    program = (
+        "import sys, labeltree.cli as cli\n"
+        f"code = cli.main({[command] if command else []!r} + ['--help'])\n"
+        "heavy = {'numpy', 'numba', 'scipy', 'sklearn', 'tqdm'} & set(sys.modules)\n"
+        "assert code == 0 and not heavy, (code, heavy)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    assert "Usage: labeltree" in done.stdout
+
+
+@pytest.mark.skipif(not hasattr(os, "wait4"), reason="needs the CPU time of a child process")
+def test_help_is_quick() -> None:
+    seconds = []
+    for _ in range(3):  # the least of three: the first may write .pyc files
+        child = subprocess.Popen(
+            [sys.executable, "-m", "labeltree.cli", "--help"], stdout=subprocess.DEVNULL
+        )
+        _, status, usage = os.wait4(child.pid, 0)
+        child.returncode = os.waitstatus_to_exitcode(status)
+        seconds.append(usage.ru_utime + usage.ru_stime)
+    assert min(seconds) < 0.3
+
+
+def test_every_parameter_is_an_option(capsys: pytest.CaptureFixture[str]) -> None:
+    text = "\n".join(lines_of(capsys, "train", "--help"))
+    for parameter in parameters():
+        assert f"{parameter.option} " in text
+    assert "--no-idf" in text
+
+
+def test_version(capsys: pytest.CaptureFixture[str]) -> None:
+    (line,) = lines_of(capsys, "--version")
+    assert line.startswith("labeltree ")
+
+
+def test_docs_page_is_up_to_date() -> None:
+    page = (Path(__file__).parents[1] / "docs" / "cli.md").read_text(encoding="utf-8")
+    assert options_table() in page, "run `python docs/make_options.py`"
+
+
+# train
+
+
+def test_train_reports_and_replaces_atomically(text_data: Path, tmp_path: Path) -> None:
+    path = tmp_path / "m.labeltree"
+    path.write_text("old")
+    done = run("train", text_data, "-o", path, *SMALL[:-1])
+    assert done.returncode == 0
+    assert done.stdout == ""
+    assert "80 rows, 4 labels" in done.stderr
+    assert str(path) in done.stderr
+    assert os.listdir(tmp_path) == ["m.labeltree"]
+    assert path.stat().st_size > 1000
+
+
+def test_quiet_prints_nothing(text_data: Path, tmp_path: Path) -> None:
+    done = run("train", text_data, "-o", tmp_path / "m", *SMALL)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+def test_verbose_prints_a_line_per_epoch(text_data: Path, tmp_path: Path) -> None:
+    done = run("train", text_data, "-o", tmp_path / "m", *SMALL[:-1], "-v")
+    for epoch in range(1, 6):
+        assert f"epoch {epoch}/5" in done.stderr
+
+
+def test_dry_run_writes_nothing(text_data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    lines = lines_of(capsys, "train", text_data, "--dry-run", "-o", tmp_path / "m")
+    assert ["rows", "80"] in [line.split() for line in lines]
+    assert any("peak memory" in line for line in lines)
+    assert os.listdir(tmp_path) == []
+
+
+def test_train_from_standard_input(text_data: Path, text_model: Path, tmp_path: Path) -> None:
+    done = run("train", "-", "-o", tmp_path / "m", *SMALL, input=text_data.read_text())
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "m").read_bytes() == text_model.read_bytes()
+
+
+@pytest.mark.parametrize("threads", ["1", "2"])
+def test_threads_do_not_change_the_model(
+    threads: str, text_data: Path, text_model: Path, tmp_path: Path
+) -> None:
+    assert cli.main(["train", str(text_data), "-o", str(tmp_path / "m"), *SMALL, "--threads", threads]) == 0
+    assert (tmp_path / "m").read_bytes() == text_model.read_bytes()
+
+
+def test_defaults_preset_file_and_options_in_this_order(
+    text_data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    toml = tmp_path / "c.toml"
+    toml.write_text("dim = 7\nmax-leaves = 3\nlr = 0.3\n")
+    path = tmp_path / "m"
+    options = ["--preset", "paper", "--config", str(toml), "--lr", "0.2", "--epochs", "1"]
+    assert cli.main(["train", str(text_data), "-o", str(path), "-q", *options]) == 0
+    config = json.loads(lines_of(capsys, "inspect", path, "--json")[-1])["config"]
+    expected = dict(
+        min_count=1,  # default
+        optimizer="sgd",  # preset
+        dim=7,  # file, over the preset
+        max_leaves=3,
+        lr=0.2,  # option over the file, though it is also the default
+        epochs=1,
+    )
+    assert {name: config[name] for name in expected} == expected
+
+
+def test_skipped_lines_are_reported(tmp_path: Path) -> None:
+    data = tmp_path / "bad.jsonl"
+    good = json.dumps({"text": "flour and yeast", "labels": ["bread"]}) + "\n"
+    data.write_text(good * 20 + "{broken\n" + good)
+    refused = run("train", data, "-o", tmp_path / "m", *SMALL)
+    assert refused.returncode == 1
+    assert "line 21" in refused.stderr
+    done = run("train", data, "-o", tmp_path / "m", *SMALL[:-1], "--skip-bad-lines")
+    assert done.returncode == 0
+    assert "Skipped 1 bad line" in done.stderr
+
+
+# test, predict, prob, inspect
+
+
+def test_json_scores_on_the_last_line(
+    text_model: Path, text_data: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    scores = json.loads(lines_of(capsys, "test", text_model, text_data, "--json")[-1])
+    assert set(scores) >= {"p@1", "p@3", "p@5", "r@5", "ndcg@3", "psp@1", "examples", "seconds"}
+    assert all(0 <= scores[key] <= 1 for key in scores if "@" in key)
+    assert scores["examples"] == 80
+    assert scores["p@1"] > 0.6
+    assert scores["p@5"] <= 2 / 5  # no row has more than two labels
+
+
+def test_score_table(text_model: Path, text_data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    lines = lines_of(capsys, "test", text_model, text_data, "-k", "2,1")
+    assert lines[0].split() == ["@1", "@2"]
+    assert [line.split()[0] for line in lines[1:5]] == ["precision", "recall", "nDCG", "propensity-scored"]
+    assert "80 rows" in lines[5]
+
+
+def test_per_label_table(
+    text_model: Path, text_data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lines_of(capsys, "test", text_model, text_data, "--per-label", tmp_path / "labels.tsv")
+    head, *rows = [line.split("\t") for line in (tmp_path / "labels.tsv").read_text().splitlines()]
+    assert head[:4] == ["label", "support", "predicted", "hits"]
+    assert {row[0] for row in rows} == set(TOPICS)
+    assert sum(int(row[1]) for row in rows) == sum(
+        line.count("__label__") for line in fasttext_lines().splitlines()
+    )
+    assert os.listdir(tmp_path) == ["labels.tsv"]
+
+
+def test_predict_is_aligned_with_lines(
+    text_model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source = tmp_path / "new.txt"
+    source.write_text("flour yeast dough\n\n__label__cake broth ladle\nwords nobody knows\n")
+    rows = [pairs_of(line) for line in lines_of(capsys, "predict", text_model, source, "-k", "3")]
+    assert [len(row) for row in rows] == [3, 3, 3, 3]
+    assert rows[0][0][0] == "bread"
+    assert rows[2][0][0] == "soup"  # its label is ignored
+    assert rows[1] == rows[3]  # no known word: the prior
+    for row in rows:
+        chances = [chance for _, chance in row]
+        assert chances == sorted(chances, reverse=True)
+        assert all(0 <= chance <= 1 for chance in chances)
+
+
+def test_predict_json_agrees_with_text(
+    text_model: Path, text_data: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    plain = [pairs_of(line) for line in lines_of(capsys, "predict", text_model, text_data)]
+    objects = [json.loads(line) for line in lines_of(capsys, "predict", text_model, text_data, "--json")]
+    assert plain == [[(item["label"], item["probability"]) for item in row["labels"]] for row in objects]
+
+
+def test_predict_threshold(text_model: Path, text_data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    every = [pairs_of(line) for line in lines_of(capsys, "predict", text_model, text_data, "-k", "4")]
+    arguments = ("predict", text_model, text_data, "--threshold", "0.4")
+    assert [pairs_of(line) for line in lines_of(capsys, *arguments, "-k", "0")] == [
+        [pair for pair in row if pair[1] >= 0.4] for row in every
+    ]
+    assert [pairs_of(line) for line in lines_of(capsys, *arguments, "-k", "1")] == [
+        [pair for pair in row[:1] if pair[1] >= 0.4] for row in every
+    ]
+
+
+def test_predict_answers_while_the_pipe_is_open(text_model: Path) -> None:
+    command = [sys.executable, "-m", "labeltree.cli", "predict", str(text_model), "-k", "1"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as child:
+        assert child.stdin is not None
+        assert child.stdout is not None
+        for words, label in (("flour yeast dough", "bread"), ("broth ladle pot", "soup")):
+            child.stdin.write(words + "\n")
+            child.stdin.flush()
+            assert child.stdout.readline().startswith(label + "\t")
+        child.stdin.close()
+        assert child.stdout.read() == ""
+        assert child.wait(30) == 0
+
+
+def test_digits_are_text_for_a_model_of_text(text_model: Path) -> None:
+    done = run("predict", text_model, "-k", "1", input="2001 9 11\n1 2:3 4:5\n")
+    assert done.returncode == 0, done.stderr
+    assert len(done.stdout.splitlines()) == 2
+
+
+def test_empty_input_gives_no_output(text_model: Path) -> None:
+    done = run("predict", text_model, input="")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+def test_predict_vectors(
+    vector_model: Path, vector_data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    bare = tmp_path / "rows.xmlc"
+    bare.write_text("".join(vector_data.read_text().splitlines(keepends=True)[1:]))
+    rows = lines_of(capsys, "predict", vector_model, vector_data)
+    assert len(rows) == 60
+    assert rows == lines_of(capsys, "predict", vector_model, bare)
+    assert pairs_of(rows[1])[0][0] in ("1", "4")
+
+
+def test_prob_gives_the_probabilities_of_predict(
+    text_model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source = tmp_path / "given.txt"
+    source.write_text("__label__bread __label__soup __label__new flour oven\nno labels here\n__label__a:b odd\n")
+    capsys.readouterr()
+    assert cli.main(["prob", str(text_model), str(source)]) == 0
+    captured = capsys.readouterr()
+    rows = [dict(pairs_of(line)) for line in captured.out.split("\n")[:3]]
+    assert [set(row) for row in rows] == [{"bread", "soup"}, set(), {"a:b"}]
+    assert "1 label of" in captured.err
+    predicted = [dict(pairs_of(line)) for line in lines_of(capsys, "predict", text_model, source)]
+    for given, found in zip(rows, predicted, strict=True):
+        assert all(found[label] == pytest.approx(chance, rel=1e-4) for label, chance in given.items())
+
+
+def test_inspect(text_model: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    facts = json.loads(lines_of(capsys, "inspect", text_model, "--json")[-1])
+    assert facts["config"]["dim"] == 8
+    assert facts["file_bytes"] == text_model.stat().st_size
+    text = "\n".join(lines_of(capsys, "inspect", text_model))
+    assert "dim: 8" in text
+    assert "depth" in text
+
+
+def test_exported_tree_can_be_trained_on(text_model: Path, text_data: Path, tmp_path: Path) -> None:
+    tree = tmp_path / "tree.txt"
+    assert cli.main(["inspect", str(text_model), "--tree", str(tree)]) == 0
+    path = tmp_path / "m"
+    assert cli.main(["train", str(text_data), "-o", str(path), *SMALL, "--tree", str(tree)]) == 0
+    assert cli.main(["inspect", str(path), "--tree", str(tmp_path / "again.txt")]) == 0
+    assert (tmp_path / "again.txt").read_text() == tree.read_text()
+
+
+def test_trees_of_an_ensemble_are_numbered(text_data: Path, tmp_path: Path) -> None:
+    path = tmp_path / "m"
+    assert cli.main(["train", str(text_data), "-o", str(path), *SMALL, "--trees", "2"]) == 0
+    assert cli.main(["inspect", str(path), "--tree", str(tmp_path / "tree.txt")]) == 0
+    assert sorted(os.listdir(tmp_path)) == ["m", "tree.1.txt", "tree.2.txt"]

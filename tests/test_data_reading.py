@@ -1,0 +1,220 @@
+"""Text files: each format, each way to open one, each bad line."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import lzma
+import os
+import threading
+from pathlib import Path
+
+import pytest
+
+from labeltree.data.bad_lines import BadLines
+from labeltree.data.opening import Source
+from labeltree.data.reading import read_blocks
+from labeltree.errors import DataError, ParameterError
+
+CONTENT = {
+    "fasttext": b"__label__a one two\n\n__label__b:c three\r\nfour",
+    "annif": b"one two\t<a> <http://x/b>\n\nthree\t\r\nfour\t<c>",
+    "jsonl": b'{"text": "one two", "labels": ["a", 7]}\n\n{"text": "\\u00fc\\n"}\r\n'
+    b'{"labels": null, "text": ""}',
+}
+ROWS = {
+    "fasttext": [("__label__a one two", [], 1), ("", [], 2), ("__label__b:c three", [], 3), ("four", [], 4)],
+    "annif": [("one two", ["a", "http://x/b"], 1), ("", [], 2), ("three", [], 3), ("four", ["c"], 4)],
+    "jsonl": [("one two", ["a", "7"], 1), ("ü\n", [], 3), ("", [], 4)],
+}
+
+
+def read(path: object, fmt: str = "auto", bad_lines: BadLines | None = None, **options: int) -> list[tuple]:
+    rows = []
+    for block in read_blocks(path, fmt, bad_lines=bad_lines or BadLines(), **options):
+        data = block.buffer.tobytes()
+        for i in range(block.n_rows):
+            spans = range(block.label_indptr[i], block.label_indptr[i + 1])
+            labels = [data[block.label_start[span] : block.label_end[span]].decode() for span in spans]
+            text = data[block.text_start[i] : block.text_end[i]].decode()
+            rows.append((text, labels, int(block.line[i])))
+    return rows
+
+
+@pytest.mark.parametrize("fmt", CONTENT)
+@pytest.mark.parametrize("suffix", ["", ".gz", ".xz", "packed"])
+def test_plain_and_compressed_files_give_the_same_rows(fmt: str, suffix: str, tmp_path: Path) -> None:
+    pack = {".gz": gzip.compress, ".xz": lzma.compress, "packed": gzip.compress}.get(suffix, bytes)
+    path = tmp_path / f"data{suffix}"  # "packed": only the first bytes tell that it is compressed
+    path.write_bytes(pack(CONTENT[fmt]))
+    assert read(path) == ROWS[fmt]
+    assert read(str(path), fmt) == ROWS[fmt]
+
+
+@pytest.mark.parametrize("fmt", CONTENT)
+@pytest.mark.parametrize("pack", [bytes, gzip.compress])
+def test_standard_input_may_be_a_pipe(fmt: str, pack: type, monkeypatch: pytest.MonkeyPatch) -> None:
+    reading, writing = os.pipe()
+
+    def feed() -> None:
+        with open(writing, "wb", buffering=0) as pipe:
+            for byte in pack(CONTENT[fmt]):  # as slowly as a pipe can be: the magic bytes come one by one
+                pipe.write(bytes([byte]))
+
+    thread = threading.Thread(target=feed)
+    with open(reading, encoding="utf-8") as stdin:
+        monkeypatch.setattr("sys.stdin", stdin)
+        thread.start()
+        assert read("-") == ROWS[fmt]
+        assert not stdin.closed
+    thread.join()
+
+
+@pytest.mark.parametrize("fmt", CONTENT)
+@pytest.mark.parametrize("block_bytes", [1, 2, 7, 64])
+def test_block_size_changes_nothing(fmt: str, block_bytes: int, tmp_path: Path) -> None:
+    path = tmp_path / "data"
+    path.write_bytes(CONTENT[fmt])
+    assert read(path, block_bytes=block_bytes) == ROWS[fmt]
+
+
+def test_a_line_longer_than_the_block_and_many_blocks(tmp_path: Path) -> None:
+    path = tmp_path / "data"
+    lines = [b"x" * 1000, b"", b"y" * 5, "ü".encode() * 300, b"z"]
+    path.write_bytes(b"\n".join(lines))
+    assert [text.encode() for text, _, _ in read(path, block_bytes=16)] == lines
+
+
+def test_mark_empty_file_and_single_newline(tmp_path: Path) -> None:
+    path = tmp_path / "data"
+    for content, expected in ((b"", []), (b"\n", [""]), (b"\xef\xbb\xbfa\n", ["a"]), (b"a\0b", ["a b"])):
+        path.write_bytes(content)
+        assert [text for text, _, _ in read(path)] == expected
+    path.write_bytes(b'\xef\xbb\xbf{"text": "a"}')
+    assert read(path) == [("a", [], 1)]
+
+
+def test_only_fasttext_has_labels_among_its_words(tmp_path: Path) -> None:
+    path = tmp_path / "data"
+    for fmt, content in CONTENT.items():
+        path.write_bytes(content)
+        assert all(b.labels_in_text == (fmt == "fasttext") for b in read_blocks(path, bad_lines=BadLines()))
+
+
+BAD = [
+    ("fasttext", b"caf\xe9 noir", "invalid UTF-8 at byte 4"),
+    ("fasttext", b"\xed\xa0\x80", "invalid UTF-8 at byte 1"),
+    ("annif", b"no tab here", "expected a tab between text and subjects"),
+    ("annif", b"text\thttp://x/1", "expected a subject in angle brackets at byte 6"),
+    ("annif", b"text\t<a> b", "angle brackets at byte 10: 'b'"),
+    ("annif", b"text\t<a><b>", "angle brackets"),
+    ("annif", b"text\t<>", "angle brackets"),
+    ("annif", b"text\t<a", "angle brackets"),
+    ("annif", b"\xff\t<a>", "invalid UTF-8"),
+    ("jsonl", b"plain text", "expected a JSON object"),
+    ("jsonl", b'["text"]', "expected a JSON object"),
+    ("jsonl", b"{", "has no end"),
+    ("jsonl", b'{"text": "a', "has no end at byte 10"),
+    ("jsonl", b'{"text": "a"', "has no end"),
+    ("jsonl", b'{"text": "a\tb"}', "a control character"),
+    ("jsonl", b'{"text": "\\x"}', "an unknown escape"),
+    ("jsonl", b'{"text": "\\u12g4"}', "an unknown escape"),
+    ("jsonl", b'{"text": "\\ud83d!"}', "half of a surrogate pair"),
+    ("jsonl", b'{"text": "\\ude00"}', "half of a surrogate pair"),
+    ("jsonl", b"{text: 1}", "expected a JSON key"),
+    ("jsonl", b'{"text": "a",}', "expected a JSON key"),
+    ("jsonl", b'{"text" "a"}', "expected a colon"),
+    ("jsonl", b'{"text": "a", "b": nul}', "expected a JSON value"),
+    ("jsonl", b'{"text": "a", "b": NaN}', "expected a JSON value"),
+    ("jsonl", b'{"text": "a", "b": 01}', "expected a JSON value"),
+    ("jsonl", b'{"text": "a", "b": [1 2]}', "expected a comma"),
+    ("jsonl", b'{"text": "a", "b": [1}', "expected a comma"),
+    ("jsonl", b'{"text": "a" "b": 1}', "expected a comma"),
+    ("jsonl", b'{"text": "a"} x', "text after the end"),
+    ("jsonl", b'{"labels": ["a"]}', 'no key "text"'),
+    ("jsonl", b'{"text": null}', '"text" is not a string'),
+    ("jsonl", b'{"text": "a", "labels": "b"}', '"labels" is not an array'),
+    ("jsonl", b'{"text": "a", "labels": [true]}', "neither a string nor a number"),
+    ("jsonl", b'{"text": "a", "labels": [["b"]]}', "neither a string nor a number"),
+    ("jsonl", b'{"text": "a", "labels": [""]}', "a label is empty"),
+    ("jsonl", b'{"text": "a", "labels": ["b",]}', "neither a string nor a number"),
+    ("jsonl", b'{"text": "\xff"}', "invalid UTF-8"),
+]
+
+
+@pytest.mark.parametrize(("fmt", "line", "reason"), BAD)
+def test_bad_line_is_named_or_skipped(fmt: str, line: bytes, reason: str, tmp_path: Path) -> None:
+    path = tmp_path / "data"
+    good = CONTENT[fmt].split(b"\n")[0]
+    path.write_bytes(b"\n".join([good, line, good]))
+    with pytest.raises(DataError) as error:
+        read(path, fmt)
+    assert str(error.value).startswith(f"{path}, line 2: ")
+    assert reason in str(error.value)
+    assert "--skip-bad-lines" in str(error.value)
+
+    bad_lines = BadLines(skip=True)
+    rows = read(path, fmt, bad_lines)
+    assert [line for _, _, line in rows] == [1, 3]
+    assert rows[0][:2] == rows[1][:2] == ROWS[fmt][0][:2]
+    assert bad_lines.skipped == 1
+    assert reason in bad_lines.messages[0]
+
+
+def test_skipped_lines_are_all_counted_and_few_are_described(tmp_path: Path) -> None:
+    path = tmp_path / "data"
+    path.write_bytes(b"\xff\n" * 100)
+    bad_lines = BadLines(skip=True, keep=3)
+    assert read(path, "fasttext", bad_lines, block_bytes=10) == []
+    assert bad_lines.skipped == 100
+    assert [message.split(": ")[0] for message in bad_lines.messages] == [
+        f"{path}, line {n}" for n in (1, 2, 3)
+    ]
+
+
+def test_values_in_messages_are_short(tmp_path: Path) -> None:
+    path = tmp_path / "data"
+    path.write_bytes(b"word " * 1000)
+    with pytest.raises(DataError) as error:
+        read(path, "annif")
+    assert len(str(error.value)) < 250 + len(str(path))
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "reason"),
+    [
+        ("data.gz", b"plain", "named .gz, but its content is not gzip"),
+        ("data.xz", b"", "named .xz, but its content is not xz"),
+        ("data.gz", gzip.compress(b"word " * 1000)[:-20], "damaged or truncated"),
+        ("data.gz", gzip.compress(b"word " * 1000)[:-8] + b"\0" * 8, "damaged or truncated"),
+        ("data.gz", b"\x1f\x8b\x08" + b"\0" * 7 + b"\xff" * 20, "damaged or truncated"),
+        ("data.xz", lzma.compress(b"word " * 1000)[:-20], "damaged or truncated"),
+        ("data.xz", lzma.compress(b"word " * 1000)[:12] + b"\xff" * 30, "damaged or truncated"),
+    ],
+)
+def test_damaged_files(name: str, content: bytes, reason: str, tmp_path: Path) -> None:
+    path = tmp_path / name
+    path.write_bytes(content)
+    with pytest.raises(DataError, match=reason):
+        read(path)
+
+
+def test_missing_file_folder_and_unknown_format(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"nothing-here: cannot be opened \(No such file"):
+        read(tmp_path / "nothing-here")
+    with pytest.raises(DataError, match="directory"):
+        read(tmp_path)
+    with pytest.raises(ParameterError, match="format must be one of auto, fasttext, xmlc"):
+        read(tmp_path, "csv")
+    path = tmp_path / "numbers"
+    path.write_bytes(b"1 2 3\n0 1:1\n")
+    with pytest.raises(ParameterError, match="XMLC"):
+        read(path)
+
+
+def test_source_can_be_looked_at_before_it_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    stdin = io.TextIOWrapper(io.BytesIO(CONTENT["jsonl"]))
+    monkeypatch.setattr("sys.stdin", stdin)
+    source = Source("-")
+    assert source.first_bytes.startswith(b'{"text"')
+    assert read(source, "jsonl") == ROWS["jsonl"]

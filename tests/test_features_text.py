@@ -1,0 +1,337 @@
+"""Text features: kernels against the plain reference, errors, round trips."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from labeltree.config import make_config
+from labeltree.data.bad_lines import BadLines
+from labeltree.data.block import Block
+from labeltree.data.rows import LabelRows, SparseRows
+from labeltree.errors import CorruptedModelError, DataError, ParameterError
+from labeltree.features import splitting
+from labeltree.features.strings import StringTable
+from labeltree.features.text import TextFeatures
+from labeltree.reference import text as reference
+
+# Few distinct words, so that they repeat; long, accented, malformed and awkward ones among them.
+WORDS = [
+    b"a",
+    b"B",
+    b"the",
+    b"The",
+    b"abcdefgh",
+    b"ABCDEFGHi",
+    b"x" * 17,
+    b"__label__",
+    b":",
+    b"1:2",
+    b"!\x01",
+]
+WORDS += ["Éclair", "ÜBER-alles", "ΣΊΣΥΦΟΣ", "İstanbul", "Kelvin", "Ⱥ" * 9, "🙂A", "ß", "\u13a0"]
+WORDS += [b"\xff\xfeA", b"\xe2\x82", b"\xed\xa0\x80Z", b"\xc0\x80"]
+tokens = st.sampled_from([word.encode() if isinstance(word, str) else word for word in WORDS])
+labels = st.sampled_from([b"__label__x", b"__label__y:1", "__label__Ä".encode(), b"__label__long-label-name"])
+spaces = st.sampled_from([b" ", b"\t", b"  ", b"\0", b"\v\f", b"\r"])
+lines = st.lists(st.tuples(st.one_of(tokens, tokens, labels), spaces).map(b"".join), max_size=12).map(
+    b"".join
+)
+
+
+def make_block(texts: Sequence[bytes], label_lists: Sequence[Sequence[bytes]] | None = None) -> Block:
+    """Texts back to back, so that words end where the next text begins."""
+    flat = [label for row in label_lists or [] for label in row]
+    ends = np.cumsum([len(piece) for piece in [*texts, *flat]], dtype=np.int64)
+    starts = np.concatenate([np.zeros(1, np.int64), ends])[:-1]
+    n = len(texts)
+    return Block(
+        source="test.txt",
+        buffer=np.frombuffer(b"".join([*texts, *flat]), np.uint8),
+        text_start=starts[:n].copy(),
+        text_end=ends[:n].copy(),
+        label_start=starts[n:].copy(),
+        label_end=ends[n:].copy(),
+        label_indptr=np.cumsum([0, *(map(len, label_lists or [[]] * n))], dtype=np.int64),
+        line=np.arange(1, n + 1),
+        labels_in_text=label_lists is None,
+    )
+
+
+def as_dicts(rows: SparseRows) -> list[dict[int, float]]:
+    edges = rows.indptr.tolist()
+    pairs = list(zip(rows.indices.tolist(), rows.values.tolist(), strict=True))
+    return [dict(pairs[start:end]) for start, end in pairwise(edges)]
+
+
+def as_lists(rows: LabelRows) -> list[list[int]]:
+    return [part.tolist() for part in np.split(rows.indices, rows.indptr[1:-1])] if rows.n_rows else []
+
+
+def assert_same_rows(rows: SparseRows, expected: list[dict[int, float]]) -> None:
+    assert rows.n_rows == len(expected)
+    for row, expected_row in zip(as_dicts(rows), expected, strict=True):
+        assert list(row) == list(expected_row)  # sorted, each once
+        np.testing.assert_allclose(list(row.values()), list(expected_row.values()), rtol=2e-6)
+
+
+def equal_rows(first: SparseRows, second: SparseRows) -> bool:
+    return all(np.array_equal(a, b) for a, b in zip(first, second, strict=True))
+
+
+settings_grid = st.fixed_dictionaries(
+    {
+        "lowercase": st.booleans(),
+        "min_count": st.integers(1, 3),
+        "word_ngrams": st.integers(1, 4),
+        "ngram_buckets": st.sampled_from([1, 7, 1000]),
+        "tf": st.sampled_from(["log", "count", "binary"]),
+        "idf": st.booleans(),
+        "row_norm": st.sampled_from(["l2", "mean", "none"]),
+    }
+)
+
+
+def split_all(texts: Sequence[bytes], config: Any) -> tuple[list[bytes], list[reference.Line]]:
+    """The good texts and their reference lines."""
+    good, split = [], []
+    for text in texts:
+        try:
+            split.append(reference.split_line(text, config, labels_in_text=True))
+        except ValueError:
+            continue
+        good.append(text)
+    return good, split
+
+
+@given(st.lists(lines, max_size=8), st.lists(lines, max_size=4), settings_grid)
+@settings(deadline=None, max_examples=300)
+def test_fit_and_transform_agree_with_reference(
+    train: list[bytes], test: list[bytes], values: dict[str, Any]
+) -> None:
+    config = make_config(values)
+    bad_lines = BadLines(skip=True)
+    features, table, rows, label_rows = TextFeatures.fit([make_block(train)], config, bad_lines)
+    good, split = split_all(train, config)
+    assert bad_lines.skipped == len(train) - len(good)
+    expected = reference.fit_lines(split, config)
+    valid = [is_utf8(word) for word in expected.words]
+    assert features.words.strings() == [word.decode() for word in expected.words if is_utf8(word)]
+    assert [name.encode() for name in table.strings()] == expected.labels
+    assert as_lists(label_rows) == expected.label_rows
+    if all(valid):
+        np.testing.assert_allclose(features.idf, expected.idf, rtol=1e-6)
+        assert_same_rows(rows, expected.rows)
+        good_test, split_test = split_all(test, config)
+        rows, label_rows = features.transform([make_block(good_test)], table)
+        words, buckets = expected.words, expected.buckets
+        counts = [reference.count_line(line, words, buckets, config) for line in split_test]
+        assert_same_rows(rows, [reference.weigh_row(row, expected.idf, config) for row in counts])
+        assert as_lists(label_rows) == [reference.label_row(line, expected.labels) for line in split_test]
+
+
+def is_utf8(word: bytes) -> bool:
+    return word.decode("utf-8", "replace").encode() == word
+
+
+@given(st.lists(lines, min_size=1, max_size=6), settings_grid)
+@settings(deadline=None, max_examples=60)
+def test_one_row_is_as_in_a_batch(texts: list[bytes], values: dict[str, Any]) -> None:
+    config = make_config(values)
+    features, _, _, _ = TextFeatures.fit([make_block(texts, [[]] * len(texts))], config)
+    strings = [text.decode("utf-8", "replace") for text in texts]
+    batch = features.transform_texts([*strings, "twice"])
+    for k, string in enumerate(strings):
+        row = slice(batch.indptr[k], batch.indptr[k + 1])
+        for single in (features.transform_texts([string]), features.transform_texts((string,))):
+            assert single.indices.tolist() == batch.indices[row].tolist()
+            assert single.values.tobytes() == batch.values[row].tobytes()
+            assert single.n_columns == features.n_columns
+
+
+def test_every_character_is_lower_cased_as_in_reference() -> None:
+    characters = [
+        chr(code) for code in range(0x11000) if not chr(code).isspace() and not 0xD800 <= code < 0xE000
+    ]
+    texts = [f"{c} x{c}yz".encode() for c in characters if c != "\0"]
+    features, _, _, _ = TextFeatures.fit([make_block(texts, [[]] * len(texts))], make_config())
+    words = [reference.lower_case(word) for text in texts for word in text.split(b" ")]
+    assert set(features.words.strings()) == {word.decode() for word in words}
+
+
+def test_batches_and_blocks_do_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
+    generator = np.random.default_rng(5)
+    texts = [
+        b"__label__%d " % (k % 7) + b" ".join(b"w%d" % w for w in generator.zipf(1.3, 30) % 900)
+        for k in range(300)
+    ]
+    config = make_config({"word_ngrams": 2, "ngram_buckets": 5000})
+    features, table, rows, label_rows = TextFeatures.fit([make_block(texts)], config)
+    monkeypatch.setattr(splitting, "BATCH_BYTES", 100)
+    parts = [make_block(texts[:1]), make_block([]), make_block(texts[1:200]), make_block(texts[200:])]
+    others, other_table, other_rows, other_labels = TextFeatures.fit(iter(parts), config)
+    assert equal_rows(rows, other_rows)
+    assert as_lists(label_rows) == as_lists(other_labels)
+    assert table.strings() == other_table.strings()
+    assert all(np.array_equal(a, others.tensors()[name]) for name, a in features.tensors().items())
+    assert equal_rows(features.transform(parts, table)[0], rows)
+
+
+def test_label_spans_and_unknown_labels() -> None:
+    block = make_block([b"a b", b"__label__no c", b""], [[b"two words", b"X", b"X"], [], [b"x"]])
+    features, table, rows, label_rows = TextFeatures.fit([block], make_config())
+    assert table.strings() == ["two words", "X", "x"]
+    assert as_lists(label_rows) == [[0, 1], [], [2]]
+    assert len(features.words) == 4  # the word with the prefix is a word here
+    assert rows.indptr.tolist() == [0, 2, 4, 4]
+    test = make_block([b""], [[b"new", b"X", b"other", b"new"]])
+    assert as_lists(features.transform([test], table)[1]) == [[-1, -1, 1]]
+
+
+def test_known_weights() -> None:
+    config = make_config({"row_norm": "none"})
+    features, _, rows, _ = TextFeatures.fit([make_block([b"a a b", b"a"])], config)
+    assert features.words.strings() == ["a", "b"]
+    np.testing.assert_allclose(features.idf, np.log([2.0, 3.0]), rtol=1e-6)
+    np.testing.assert_allclose(rows.values, [(1 + np.log(2)) * np.log(2), np.log(3), np.log(2)], rtol=1e-6)
+
+
+WEIGHTED = make_config({"weighted_words": True})
+numbers = st.floats(0, 2.0**59, width=32).map(repr) | st.sampled_from(
+    ["0", "1.", ".5", "007", "1E2", "2e-3", "1e+1"]
+)
+
+
+@given(st.lists(st.tuples(st.sampled_from(["a", "b:c", "Ö", "long-word-here"]), numbers), max_size=10))
+@settings(deadline=None)
+def test_weighted_words_agree_with_reference(pairs: list[tuple[str, str]]) -> None:
+    text = " ".join(f"{word}:{number}" for word, number in pairs).encode()
+    config = make_config({"weighted_words": True, "row_norm": "none"})
+    features, _, rows, _ = TextFeatures.fit([make_block([text, b"a:1 __label__a:b"])], config)
+    split = [reference.split_line(line, config, True) for line in (text, b"a:1 __label__a:b")]
+    assert_same_rows(rows, reference.fit_lines(split, config).rows)
+    assert equal_rows(features.transform_texts([text.decode()]), features.transform_texts((text.decode(),)))
+
+
+@pytest.mark.parametrize(
+    "token", ["word", "word:", ":1", "w:-1", "w:nan", "w:inf", "w:1e19", "w:1e", "w:1x", "w:."]
+)
+def test_bad_weights_name_the_line(token: str) -> None:
+    block = make_block([b"fine:1", f"fine:2 {token} fine:1".encode()])
+    with pytest.raises(
+        DataError, match=r"test\.txt, line 2: a word without a usable weight at byte 8"
+    ) as error:
+        TextFeatures.fit([block], WEIGHTED)
+    assert repr(token) in str(error.value)
+    bad_lines = BadLines(skip=True)
+    features, _, rows, _ = TextFeatures.fit([block], WEIGHTED, bad_lines)
+    assert (bad_lines.skipped, rows.n_rows) == (1, 1)
+    with pytest.raises(DataError, match="a word without a usable weight"):
+        features.transform_texts([token])
+
+
+def test_an_empty_label_names_the_line() -> None:
+    block = make_block([b"__label__a b", b"c __label__ d"])
+    with pytest.raises(DataError, match=r"test\.txt, line 2: a label is empty at byte 12.*label prefix"):
+        TextFeatures.fit([block], make_config())
+    bad_lines = BadLines(skip=True)
+    features, table, rows, label_rows = TextFeatures.fit([block], make_config(), bad_lines)
+    assert features.words.strings() == ["b"]  # nothing of the bad line is learned
+    assert (bad_lines.skipped, rows.n_rows, label_rows.n_rows, len(table)) == (1, 1, 1, 1)
+
+
+def test_weights_and_ngrams_exclude_each_other() -> None:
+    with pytest.raises(ParameterError, match="word_ngrams must be 1 with weighted_words, but is 2"):
+        TextFeatures.fit([], make_config({"weighted_words": True, "word_ngrams": 2}))
+
+
+def test_no_rows_and_no_words() -> None:
+    for blocks in ([], [make_block([])], [make_block([b"", b" \0 "])]):
+        features, table, rows, label_rows = TextFeatures.fit(blocks, make_config())
+        assert (features.n_columns, len(table), len(rows.indices)) == (0, 0, 0)
+        assert rows.n_rows == label_rows.n_rows
+        assert features.transform_texts(["anything"]).indptr.tolist() == [0, 0]
+        assert TextFeatures.from_tensors(features.tensors(), features.config).n_columns == 0
+
+
+def test_a_long_row_and_a_long_word() -> None:
+    text = b"x" * 100_000 + b" " + b" ".join(b"%d" % k for k in range(60_000))
+    features, _, rows, _ = TextFeatures.fit([make_block([b"y", text, b"z"])], make_config())
+    assert features.n_columns == 60_003
+    assert np.diff(rows.indptr).tolist() == [1, 60_001, 1]
+    assert equal_rows(features.transform([make_block([b"y", text, b"z"])], StringTable())[0], rows)
+
+
+def test_hashes_stay_what_saved_models_expect() -> None:
+    config = make_config({"word_ngrams": 3, "ngram_buckets": 1 << 20})
+    words = [b"one", b"two", b"three"]
+    assert reference.hash_word(b"labeltree") == 0x3D656CC8F80CB2FD
+    assert reference.ngram_buckets(words, config) == [918015, 870658, 125906]
+    features, _, _, _ = TextFeatures.fit([make_block([b" ".join(words)])], config)
+    assert np.flatnonzero(features.bucket_row >= 0).tolist() == sorted([918015, 870658, 125906])
+
+
+def fitted(**values: Any) -> TextFeatures:
+    block = make_block([b"__label__x one two three two", b"one four", b"two three five"])
+    return TextFeatures.fit([block], make_config(values))[0]
+
+
+@pytest.mark.parametrize("values", [{}, {"word_ngrams": 2, "ngram_buckets": 50}])
+def test_tensors_round_trip(values: dict[str, Any]) -> None:
+    features = fitted(**values)
+    again = TextFeatures.from_tensors(features.tensors(), features.config)
+    texts = ["one two three unknown", "", "FIVE four"]
+    assert equal_rows(features.transform_texts(texts), again.transform_texts(texts))
+    assert all(name.startswith("features.") for name in features.tensors())
+
+
+@pytest.mark.parametrize(
+    ("name", "tensor", "message"),
+    [
+        ("idf", None, "features.idf is missing"),
+        ("idf", np.ones(3, np.float32), "features.idf is not"),
+        ("idf", np.full(9, np.nan, np.float32), "features.idf is not"),
+        ("idf", np.ones(9), "features.idf should be a list of float32"),
+        ("idf", np.ones((3, 3), np.float32), "features.idf should be a list of float32"),
+        ("bucket_row", np.full(49, -1, np.int32), "features.bucket_row has 49 entries"),
+        ("bucket_row", np.full(50, 5, np.int32), "features.bucket_row does not number"),
+        ("bucket_row", np.full(50, -2, np.int32), "features.bucket_row does not number"),
+        ("words", np.zeros(0, np.uint8), "features.words: offsets"),
+    ],
+)
+def test_corrupted_tensors_are_refused(name: str, tensor: np.ndarray | None, message: str) -> None:
+    features = fitted(word_ngrams=2, ngram_buckets=50)
+    tensors: dict[str, Any] = features.tensors() | {f"features.{name}": tensor}
+    tensors = {key: value for key, value in tensors.items() if value is not None}
+    with pytest.raises(CorruptedModelError, match=message):
+        TextFeatures.from_tensors(tensors, features.config)
+
+
+def test_text_that_has_no_utf8_form_is_an_error() -> None:
+    with pytest.raises(DataError):
+        fitted().transform_texts(["\ud800"])
+
+
+def test_threads_do_not_disturb_each_other() -> None:
+    features = fitted()
+    texts = ["one two three", "four five five one", "", "two"]
+    expected = [features.transform_texts([text]) for text in texts]
+    failures: list[str] = []
+
+    def run(text: str, row: SparseRows) -> None:
+        if not all(equal_rows(features.transform_texts([text]), row) for _ in range(300)):
+            failures.append(text)
+
+    threads = [threading.Thread(target=run, args=pair) for pair in zip(texts, expected, strict=True)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failures
