@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import io
 import json
 import os
-import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from labeltree import cli, progress
+from labeltree import cli
 from labeltree.cli_options import options_table
 from labeltree.config import parameters
 
@@ -105,9 +101,7 @@ def test_help_imports_nothing_heavy(command: str) -> None:
 def test_help_is_quick() -> None:
     seconds = []
     for _ in range(3):  # the least of three: the first may write .pyc files
-        child = subprocess.Popen(
-            [sys.executable, "-m", "labeltree.cli", "--help"], stdout=subprocess.DEVNULL
-        )
+        child = subprocess.Popen([sys.executable, "-m", "labeltree.cli", "--help"], stdout=subprocess.DEVNULL)
         _, status, usage = os.wait4(child.pid, 0)
         child.returncode = os.waitstatus_to_exitcode(status)
         seconds.append(usage.ru_utime + usage.ru_stime)
@@ -319,13 +313,15 @@ def test_prob_gives_the_probabilities_of_predict(
     text_model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     source = tmp_path / "given.txt"
-    source.write_text("__label__bread __label__soup __label__new flour oven\nno labels here\n__label__a:b odd\n")
+    source.write_text(
+        "__label__bread __label__soup __label__new flour oven\nno labels here\n__label__a:b odd\n"
+    )
     capsys.readouterr()
     assert cli.main(["prob", str(text_model), str(source)]) == 0
     captured = capsys.readouterr()
     rows = [dict(pairs_of(line)) for line in captured.out.split("\n")[:3]]
     assert [set(row) for row in rows] == [{"bread", "soup"}, set(), {"a:b"}]
-    assert "1 label of" in captured.err
+    assert "Left out 1 label of" in captured.err
     predicted = [dict(pairs_of(line)) for line in lines_of(capsys, "predict", text_model, source)]
     for given, found in zip(rows, predicted, strict=True):
         assert all(found[label] == pytest.approx(chance, rel=1e-4) for label, chance in given.items())

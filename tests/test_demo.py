@@ -1,4 +1,4 @@
-"""The demonstration: what it harvests, that it never runs what it reads, and the whole of it on a small folder."""
+"""The demonstration: what it harvests without running it, and the whole of it on a small folder."""
 
 from __future__ import annotations
 

@@ -153,9 +153,18 @@ def test(
 @json_option
 @normalize_option
 @format_option
+@skip_option
 @threads_option
 def predict(
-    model: Path, input: str, k: int, threshold: float, as_json: bool, normalize: bool, fmt: str, threads: int
+    model: Path,
+    input: str,
+    k: int,
+    threshold: float,
+    as_json: bool,
+    normalize: bool,
+    fmt: str,
+    skip_bad_lines: bool,
+    threads: int,
 ) -> None:
     """Print the most probable labels of each line of INPUT, one line per line.
 
@@ -163,13 +172,17 @@ def predict(
     """
     if k == 0 and threshold == 0:
         raise ParameterError("-k 0 lists all labels above a threshold: give --threshold too, like 0.01")
+    from labeltree.data.bad_lines import BadLines
     from labeltree.model import load
     from labeltree.reports import prediction_lines
+    from labeltree.streaming import stream_rows
 
     loaded = load(model)
-    for rows in loaded.read_blocks(input, format=fmt):
+    bad_lines = BadLines(skip=skip_bad_lines)
+    for rows in stream_rows(loaded, input, fmt, bad_lines):
         answers = loaded.predict(rows, k or None, threshold=threshold, normalize=normalize, threads=threads)
         _print_lines(prediction_lines(answers, as_json))
+    _report_skipped(bad_lines.skipped)
 
 
 @cli.command()
@@ -182,6 +195,7 @@ def predict(
 def prob(model: Path, data: str, as_json: bool, fmt: str, skip_bad_lines: bool, threads: int) -> None:
     """Print the probability of each label that DATA gives to a row, in the form of `predict`."""
     from labeltree.model import load
+    from labeltree.progress import counted
     from labeltree.reports import given_labels, prediction_lines
 
     loaded = load(model)
@@ -190,7 +204,7 @@ def prob(model: Path, data: str, as_json: bool, fmt: str, skip_bad_lines: bool, 
     answers, n_unknown = given_labels(labels, loaded.probability_rows(rows, labels, threads=threads), loaded)
     _print_lines(prediction_lines(answers, as_json))
     if n_unknown:
-        click.echo(f"{n_unknown} labels of {data} are unknown to the model and left out.", err=True)
+        click.echo(f"Left out {counted(n_unknown, 'label')} of {data}: unknown to the model.", err=True)
 
 
 @cli.command()
@@ -272,7 +286,9 @@ def _print_lines(lines: Sequence[str], *, err: bool = False) -> None:
 
 def _report_skipped(n_lines: int) -> None:
     if n_lines:
-        click.echo(f"Skipped {n_lines} bad lines.", err=True)
+        from labeltree.progress import counted
+
+        click.echo(f"Skipped {counted(n_lines, 'bad line')}.", err=True)
 
 
 def _tell_if_cold(*kernel_modules: str) -> None:

@@ -21,6 +21,7 @@ from labeltree.data.labels import label_rows
 from labeltree.data.matrices import is_sparse
 from labeltree.data.rows import LabelRows
 from labeltree.errors import DataError, ParameterError
+from labeltree.features.strings import StringTable
 from labeltree.model import Model, load
 from labeltree.training import train
 
@@ -100,7 +101,7 @@ class LabelTreeClassifier(ClassifierMixin, BaseEstimator):
         values = {name: _plain(getattr(self, name)) for name in _CONFIG_PARAMETERS}
         model = train(features, indicator, sample_weight=weights, threads=_plain(self.threads), **values)
         # Trained by column numbers, so that lists and matrices of the same labels give the same model.
-        model.label_names = [str(label) for label in target.classes.tolist()]
+        model.labels = StringTable.from_strings([str(label) for label in target.classes.tolist()])
         self.model_ = model
         self.classes_ = target.classes
         self.multilabel_ = target.multilabel

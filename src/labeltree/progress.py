@@ -108,6 +108,11 @@ def size(n_bytes: float) -> str:
     return f"{n_bytes:.1f} TB"
 
 
+def counted(number: int, noun: str) -> str:
+    """``1 line``, ``2,000 lines``."""
+    return f"{number:,} {noun}" + ("" if number == 1 else "s")
+
+
 def _step(progress: Progress) -> tuple[str, int, int]:
     return progress.stage, progress.tree, progress.epoch
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from labeltree import metrics
 from labeltree.data.rows import LabelRows, SparseRows
-from labeltree.progress import duration, size
+from labeltree.progress import counted, duration, size
 
 if TYPE_CHECKING:
     from labeltree.model import Model
@@ -138,14 +138,13 @@ def given_labels(labels: LabelRows, chances: NDArray[np.float32], model: Model) 
 def training_lines(model: Model, path: Path, seconds: float) -> list[str]:
     """What was trained, in a few lines."""
     depths = [tree.statistics()["depth_max"] for tree in model.label_trees]
-    trees = f"{len(depths)} trees" if len(depths) > 1 else "1 tree"
     lines = [
         f"Trained on {model.n_examples:,} rows, {model.n_labels:,} labels, {model.n_features:,} features; "
-        f"{trees}, depth {max(depths):.0f}; {duration(seconds)}.",
+        f"{counted(len(depths), 'tree')}, depth {max(depths):.0f}; {duration(seconds)}.",
         f"Model written to {path} ({size(path.stat().st_size)}).",
     ]
     if model.skipped_lines:
-        lines.insert(0, f"Skipped {model.skipped_lines:,} bad lines.")
+        lines.insert(0, f"Skipped {counted(model.skipped_lines, 'bad line')}.")
     return lines
 
 

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labeltree.kernels.atomic import atomic_add, atomic_load, bits_as_float, yield_thread
-from labeltree.kernels.jit import kernel
+from labeltree.kernels.jit import inlined, kernel
 
 _SPINS = 2000  # before a waiting thread gives up its CPU
 _FEATURES_PER_TASK = 8
@@ -114,13 +114,13 @@ class Buffers(NamedTuple):
 class Scratch(NamedTuple):
     """One thread's own memory for a block."""
 
-    gradients: NDArray[np.float32]  # (max_block, batch_size)
+    gradients: NDArray[np.float32]  # (max_block * batch_size,), visitors of a child together
     visitors: NDArray[np.int32]  # (batch_size,)
     squares: NDArray[np.float32]  # (batch_size,) squared lengths of the visitors' hidden vectors
     scores: NDArray[np.float32]  # (max_block,)
 
 
-@kernel
+@inlined
 def _meet(sync, n_threads):
     """Wait until all threads are here."""
     if n_threads == 1:
@@ -137,18 +137,18 @@ def _meet(sync, n_threads):
             yield_thread()
 
 
-@kernel
+@inlined
 def _next_task(sync, phase, amount):
     """Take ``amount`` tasks of the phase; the number of the first."""
     return atomic_add(sync, 16 * (2 + phase), amount)
 
 
-@kernel
+@inlined
 def _reset_tasks(sync, phase):
     sync[16 * (2 + phase)] = 0
 
 
-@kernel
+@inlined
 def _positive_nodes(labels, blocks, stamp, node_stamp, out, start):
     """Sorted into out[start:]: all nodes on the paths of the labels, each once. Returns where they end."""
     end = start
@@ -265,29 +265,29 @@ def _plan_features(examples, rows, plan):
     plan.sizes[2] = n_features
 
 
-@kernel
-def add_embeddings(indices, values, embedding, out):
-    """``out = values @ embedding[indices]``; four rows at a time, so out is read and written less often."""
+@inlined
+def add_embeddings(indices, values, start, end, embedding, out, e):
+    """``out[e] = values[start:end] @ embedding[indices[start:end]]``, four rows per pass over out[e]."""
     dim = embedding.shape[1]
     for j in range(dim):
-        out[j] = 0.0
-    q = 0
-    while q + 4 <= len(indices):
+        out[e, j] = 0.0
+    q = start
+    while q + 4 <= end:
         n0, n1, n2, n3 = indices[q], indices[q + 1], indices[q + 2], indices[q + 3]
         v0, v1, v2, v3 = values[q], values[q + 1], values[q + 2], values[q + 3]
         for j in range(dim):
-            out[j] += (
+            out[e, j] += (
                 v0 * embedding[n0, j] + v1 * embedding[n1, j] + v2 * embedding[n2, j] + v3 * embedding[n3, j]
             )
         q += 4
-    while q < len(indices):
+    while q < end:
         n0, v0 = indices[q], values[q]
         for j in range(dim):
-            out[j] += v0 * embedding[n0, j]
+            out[e, j] += v0 * embedding[n0, j]
         q += 1
 
 
-@kernel
+@inlined
 def _scale(squares, power):
     """``squares ** -power``; 0 for a row that never had a gradient (it does not move anyway)."""
     if power == 0.0:
@@ -299,10 +299,9 @@ def _scale(squares, power):
     return np.float32(squares**-power)
 
 
-@kernel
-def _score_visit(parameters, first, n_children, hidden, e, out):
+@inlined
+def _score_visit(weights, bias, first, n_children, hidden, e, out):
     """``out = weights[first : first + n_children] @ hidden[e] + bias``, four siblings at a time."""
-    weights, bias = parameters.weights, parameters.bias
     dim = weights.shape[1]
     c = 0
     while c + 4 <= n_children:
@@ -327,7 +326,7 @@ def _score_visit(parameters, first, n_children, hidden, e, out):
         c += 1
 
 
-@kernel
+@inlined
 def _apply_sigmoid(scores, n):
     """``scores[:n] = 1 / (1 + exp(-scores[:n]))`` to 2e-7, in plain arithmetic so that it vectorises.
 
@@ -349,59 +348,65 @@ def _apply_sigmoid(scores, n):
         scores[c] = np.float32(1.0) / (np.float32(1.0) + p * power_of_two)
 
 
-@kernel
-def _add_rows(coefficients, n, rows, first, out):
-    """``out = coefficients[:n] @ rows[first : first + n]``."""
+@inlined
+def _add_rows(coefficients, n, rows, first, out, visit):
+    """``out[visit] = coefficients[:n] @ rows[first : first + n]``."""
     dim = rows.shape[1]
     for j in range(dim):
-        out[j] = 0.0
+        out[visit, j] = 0.0
     c = 0
     while c + 4 <= n:
         g0, g1, g2, g3 = coefficients[c], coefficients[c + 1], coefficients[c + 2], coefficients[c + 3]
         n0 = first + c
         for j in range(dim):
-            out[j] += g0 * rows[n0, j] + g1 * rows[n0 + 1, j] + g2 * rows[n0 + 2, j] + g3 * rows[n0 + 3, j]
+            out[visit, j] += (
+                g0 * rows[n0, j] + g1 * rows[n0 + 1, j] + g2 * rows[n0 + 2, j] + g3 * rows[n0 + 3, j]
+            )
         c += 4
     while c < n:
         g0 = coefficients[c]
         for j in range(dim):
-            out[j] += g0 * rows[first + c, j]
+            out[visit, j] += g0 * rows[first + c, j]
         c += 1
 
 
-@kernel
-def _move_row(row, shrink, rate, coefficients, sources, vectors, out_rows):
-    """``out_rows[row] = shrink * out_rows[row] - rate * coefficients @ vectors[sources]``, in few passes."""
+@inlined
+def _move_row(out_rows, row, shrink, rate, coefficients, c, sources, s, n, vectors):
+    """``row = shrink * row - rate * coefficients[c : c + n] @ vectors[sources[s : s + n]]`` in out_rows.
+
+    The fewer passes over the row the better: most rows have one source or two.
+    """
     dim = out_rows.shape[1]
-    q = 0
     keep = shrink
-    while q + 4 <= len(sources):
-        v0, v1 = rate * coefficients[q], rate * coefficients[q + 1]
-        v2, v3 = rate * coefficients[q + 2], rate * coefficients[q + 3]
-        e0, e1, e2, e3 = sources[q], sources[q + 1], sources[q + 2], sources[q + 3]
+    q = 0
+    while q + 4 <= n:
+        v0, v1 = rate * coefficients[c + q], rate * coefficients[c + q + 1]
+        v2, v3 = rate * coefficients[c + q + 2], rate * coefficients[c + q + 3]
+        e0, e1, e2, e3 = sources[s + q], sources[s + q + 1], sources[s + q + 2], sources[s + q + 3]
         for j in range(dim):
             out_rows[row, j] = keep * out_rows[row, j] - (
                 v0 * vectors[e0, j] + v1 * vectors[e1, j] + v2 * vectors[e2, j] + v3 * vectors[e3, j]
             )
         keep = np.float32(1.0)
         q += 4
-    while q + 2 <= len(sources):
-        v0, v1 = rate * coefficients[q], rate * coefficients[q + 1]
-        e0, e1 = sources[q], sources[q + 1]
+    if q + 2 <= n:
+        v0, v1 = rate * coefficients[c + q], rate * coefficients[c + q + 1]
+        e0, e1 = sources[s + q], sources[s + q + 1]
         for j in range(dim):
             out_rows[row, j] = keep * out_rows[row, j] - (v0 * vectors[e0, j] + v1 * vectors[e1, j])
         keep = np.float32(1.0)
         q += 2
-    if q < len(sources):
-        v0, e0 = rate * coefficients[q], sources[q]
+    if q < n:
+        v0, e0 = rate * coefficients[c + q], sources[s + q]
         for j in range(dim):
             out_rows[row, j] = keep * out_rows[row, j] - v0 * vectors[e0, j]
 
 
-@kernel
+@inlined
 def _visit_block(visit, first, n_children, weight, parameters, plan, buffers, scores):
     """Score the block for one visitor: d loss / d score into scores, and the visit's gradient and loss."""
-    _score_visit(parameters, first, n_children, buffers.hidden, plan.visit_example[visit], scores)
+    e = plan.visit_example[visit]
+    _score_visit(parameters.weights, parameters.bias, first, n_children, buffers.hidden, e, scores)
     _apply_sigmoid(scores, n_children)
     for place in range(plan.visit_positive[visit, 0], plan.visit_positive[visit, 1]):
         scores[plan.positive[place] - first] -= np.float32(1.0)
@@ -414,13 +419,44 @@ def _visit_block(visit, first, n_children, weight, parameters, plan, buffers, sc
             likelihood = 1.0
         scores[c] *= weight
     buffers.visit_loss[visit] = weight * (loss - math.log(likelihood))
-    _add_rows(scores, n_children, parameters.weights, first, buffers.visit_gradient[visit])
+    _add_rows(scores, n_children, parameters.weights, first, buffers.visit_gradient, visit)
 
 
-@kernel
+@inlined
+def _update_block(first, n_children, n_visits, parameters, hidden, step, rate, scratch):
+    """Move the block's weights and biases along the gradients of its visitors."""
+    weights, bias = parameters.weights, parameters.bias
+    weight_squares, bias_squares = parameters.weight_squares, parameters.bias_squares
+    gradients, visitors, squares = scratch.gradients, scratch.visitors, scratch.squares
+    power = step.node_power
+    shrink = max(np.float32(1.0 - rate * step.l2 * n_visits), np.float32(0.0))
+    for c in range(n_children):
+        n = first + c
+        if math.isinf(bias[n]):
+            continue
+        total, bias_square, square = np.float32(0.0), np.float32(0.0), np.float32(0.0)
+        start = c * len(visitors)
+        for i in range(n_visits):
+            g = gradients[start + i]
+            total += g
+            bias_square += g * g
+            square += g * g * squares[i]
+        weight_squares[n] += square / weights.shape[1]
+        bias_squares[n] += bias_square
+        row_rate = np.float32(rate * _scale(weight_squares[n], power))
+        _move_row(weights, n, shrink, row_rate, gradients, start, visitors, 0, n_visits, hidden)
+        bias[n] -= rate * _scale(bias_squares[n], power) * total
+
+
+@inlined
 def _train_block(task, examples, blocks, rows, parameters, plan, buffers, step, rate, scratch):
     """Phase 2 for one block: gradients for its visitors, then its own update."""
-    gradients, visitors = scratch.gradients, scratch.visitors
+    gradients, visitors, squares, scores = (
+        scratch.gradients,
+        scratch.visitors,
+        scratch.squares,
+        scratch.scores,
+    )
     first = blocks.start[plan.block[task]]
     n_children = blocks.start[plan.block[task] + 1] - first
     start = plan.block_visit[task]
@@ -428,90 +464,65 @@ def _train_block(task, examples, blocks, rows, parameters, plan, buffers, step, 
     for i in range(n_visits):
         visit = plan.by_block[start + i]
         e = plan.visit_example[visit]
-        _visit_block(
-            visit, first, n_children, examples.weight[rows[e]], parameters, plan, buffers, scratch.scores
-        )
+        _visit_block(visit, first, n_children, examples.weight[rows[e]], parameters, plan, buffers, scores)
         visitors[i] = e
-        scratch.squares[i] = buffers.hidden_square[e]
+        squares[i] = buffers.hidden_square[e]
         for c in range(n_children):
-            gradients[c, i] = scratch.scores[c]
-    shrink = max(np.float32(1.0 - rate * step.l2 * n_visits), np.float32(0.0))
-    for c in range(n_children):
-        n = first + c
-        if math.isinf(parameters.bias[n]):
-            continue
-        total = np.float32(0.0)
-        bias_square = np.float32(0.0)
-        square = np.float32(0.0)
-        for i in range(n_visits):
-            g = gradients[c, i]
-            total += g
-            bias_square += g * g
-            square += g * g * scratch.squares[i]
-        parameters.weight_squares[n] += square / parameters.weights.shape[1]
-        parameters.bias_squares[n] += bias_square
-        row_rate = np.float32(rate * _scale(parameters.weight_squares[n], step.node_power))
-        _move_row(
-            n,
-            shrink,
-            row_rate,
-            gradients[c, :n_visits],
-            visitors[:n_visits],
-            buffers.hidden,
-            parameters.weights,
-        )
-        parameters.bias[n] -= rate * _scale(parameters.bias_squares[n], step.node_power) * total
+            gradients[c * len(visitors) + i] = scores[c]
+    _update_block(first, n_children, n_visits, parameters, buffers.hidden, step, rate, scratch)
 
 
-@kernel
+@inlined
 def _sum_visits(e, plan, buffers):
     """Phase 3 for one example: its gradient is the sum over its visits."""
-    n_visits = plan.example_visit[e + 1] - plan.example_visit[e]
-    gradient = buffers.example_gradient[e]
-    first = plan.example_visit[e]
-    for j in range(len(gradient)):
-        gradient[j] = 0.0
-    for visit in range(first, first + n_visits):
-        for j in range(len(gradient)):
-            gradient[j] += buffers.visit_gradient[visit, j]
+    visit_gradient, gradient = buffers.visit_gradient, buffers.example_gradient
+    dim = gradient.shape[1]
+    for j in range(dim):
+        gradient[e, j] = 0.0
+    for visit in range(plan.example_visit[e], plan.example_visit[e + 1]):
+        for j in range(dim):
+            gradient[e, j] += visit_gradient[visit, j]
     square = np.float32(0.0)
-    for j in range(len(gradient)):
-        square += gradient[j] * gradient[j]
+    for j in range(dim):
+        square += gradient[e, j] * gradient[e, j]
     buffers.gradient_square[e] = square
 
 
-@kernel
+@inlined
 def _train_feature(task, parameters, plan, buffers, step, rate):
     """Phase 4 for one embedding row."""
+    value, example, squares = plan.entry_value, plan.entry_example, parameters.embedding_squares
     start, end = plan.feature_entry[task], plan.feature_entry[task + 1]
     feature = plan.feature[task]
     square = np.float32(0.0)
     for entry in range(start, end):
-        value = plan.entry_value[entry]
-        square += value * value * buffers.gradient_square[plan.entry_example[entry]]
-    parameters.embedding_squares[feature] += square / parameters.embedding.shape[1]
+        square += value[entry] * value[entry] * buffers.gradient_square[example[entry]]
+    squares[feature] += square / parameters.embedding.shape[1]
     shrink = max(np.float32(1.0 - rate * step.l2 * (end - start)), np.float32(0.0))
-    row_rate = rate * _scale(parameters.embedding_squares[feature], step.embedding_power)
+    row_rate = np.float32(rate * _scale(squares[feature], step.embedding_power))
     _move_row(
+        parameters.embedding,
         feature,
         shrink,
-        np.float32(row_rate),
-        plan.entry_value[start:end],
-        plan.entry_example[start:end],
+        row_rate,
+        value,
+        start,
+        example,
+        start,
+        end - start,
         buffers.example_gradient,
-        parameters.embedding,
     )
 
 
-@kernel
+@inlined
 def _embed_example(e, examples, rows, parameters, buffers):
     """Phase 1 for one example: its hidden vector."""
+    hidden = buffers.hidden
     start, end = examples.x_indptr[rows[e]], examples.x_indptr[rows[e] + 1]
-    hidden = buffers.hidden[e]
-    add_embeddings(examples.x_indices[start:end], examples.x_values[start:end], parameters.embedding, hidden)
+    add_embeddings(examples.x_indices, examples.x_values, start, end, parameters.embedding, hidden, e)
     square = np.float32(0.0)
-    for j in range(len(hidden)):
-        square += hidden[j] * hidden[j]
+    for j in range(hidden.shape[1]):
+        square += hidden[e, j] * hidden[e, j]
     buffers.hidden_square[e] = square
 
 

@@ -11,10 +11,17 @@ import numba
 FAST_MATH = frozenset({"reassoc", "contract", "arcp", "nsz", "afn"})
 
 
+_OPTIONS: dict[str, Any] = {"nogil": True, "fastmath": set(FAST_MATH), "error_model": "numpy"}
+
+# For helpers of inner loops. Handing an array to a function that is not inlined counts references,
+# atomically, which can take most of the time. For the same reason loops use arrays in local names, not
+# fields of a NamedTuple, and helpers get whole arrays with a range instead of slices.
+inlined: Callable[..., Any] = numba.njit(forceinline=True, **_OPTIONS)
+
+
 def kernel(function: Callable[..., Any]) -> Any:
     """Compile on first call, release the GIL, keep the machine code on disk where a folder is writable."""
-    options: dict[str, Any] = {"nogil": True, "fastmath": set(FAST_MATH), "error_model": "numpy"}
     try:
-        return numba.njit(cache=True, **options)(function)
+        return numba.njit(cache=True, **_OPTIONS)(function)
     except RuntimeError:  # no writable cache folder: slower start, same results
-        return numba.njit(**options)(function)
+        return numba.njit(**_OPTIONS)(function)

@@ -8,15 +8,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from labeltree.kernels.jit import kernel
-
-# Helpers of the inner loop. Handing an array to a helper counts references, atomically, which alone took
-# half of the time: so they are inlined, and get numbers instead of arrays where they can.
-inlined = numba.njit(forceinline=True, nogil=True, error_model="numpy")
+from labeltree.kernels.jit import inlined, kernel
 
 # Why `split_rows` stopped.
 DONE, EMPTY_LABEL, BAD_WEIGHT = range(3)

@@ -111,7 +111,9 @@ def _prepare(examples, tree):  # type: ignore[no-untyped-def]
     from labeltree.kernels import dense
 
     start, first, last = make_blocks(tree)
-    blocks = dense.Blocks(tree.parent, tree.leaf_of_label, start, first, last, np.zeros(len(start) - 1, np.bool_))
+    blocks = dense.Blocks(
+        tree.parent, tree.leaf_of_label, start, first, last, np.zeros(len(start) - 1, np.bool_)
+    )
     n_visits = np.empty(len(examples.weight), np.int64)
     n_positives = np.empty(len(examples.weight), np.int64)
     node_weight = np.zeros(tree.n_nodes, np.float64)
@@ -139,7 +141,9 @@ def make_blocks(tree: LabelTree) -> tuple[NDArray[np.int32], NDArray[np.int32], 
     n_blocks = -(-n_children // size)
     first_block = 1 + np.cumsum(n_blocks) - n_blocks  # block 0 is the root's own
     within = np.arange(int(n_blocks.sum())) - np.repeat(first_block - 1, n_blocks)
-    starts = np.repeat(tree.first_child[inner].astype(np.int64), n_blocks) + within * np.repeat(size, n_blocks)
+    starts = np.repeat(tree.first_child[inner].astype(np.int64), n_blocks) + within * np.repeat(
+        size, n_blocks
+    )
     start = np.concatenate([[0], starts, [tree.n_nodes]]).astype(np.int32)
     first = np.full(tree.n_nodes, -1, np.int32)
     last = np.full(tree.n_nodes, -2, np.int32)
@@ -217,7 +221,7 @@ def _make_scratch(max_block, batch_size):  # type: ignore[no-untyped-def]
     from labeltree.kernels import dense
 
     return dense.Scratch(
-        gradients=np.empty((max_block, batch_size), np.float32),
+        gradients=np.empty(max_block * batch_size, np.float32),
         visitors=np.empty(batch_size, np.int32),
         squares=np.empty(batch_size, np.float32),
         scores=np.empty(max_block, np.float32),

@@ -1,0 +1,152 @@
+"""Search of one tree over arrays, and the exact combination of several trees."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from labeltree.features.tensors import read_only
+from labeltree.nodes.dense import DenseParameters
+from labeltree.tree import LabelTree
+
+Arrays = tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32]]  # indptr, indices, values
+Labels = tuple[NDArray[np.int64], NDArray[np.int32]]  # indptr, label ids
+
+
+class TreeSearch:
+    """A tree with its node parameters, ready for the kernels (which get read-only arrays only)."""
+
+    def __init__(self, tree: LabelTree, parameters: DenseParameters) -> None:
+        from labeltree.kernels.search import DenseNodes
+
+        self.tree = tree
+        self.parameters = DenseParameters(*(read_only(array) for array in parameters))
+        self.nodes = DenseNodes(
+            tree.parent, tree.first_child, tree.n_children, tree.label, tree.leaf_of_label, *self.parameters
+        )
+
+    @property
+    def parameter_bytes(self) -> int:
+        return sum(array.nbytes for array in self.parameters)
+
+    def topk(
+        self, arrays: Arrays, k: int, log_threshold: np.float32, normalize: bool,
+        out_ids: NDArray[np.int32], out_probabilities: NDArray[np.float32],
+    ) -> None:  # fmt: skip
+        """Fill the k best labels of each row."""
+        from labeltree.kernels.search import search_topk
+
+        search_topk(
+            self.nodes, *map(read_only, arrays), k, log_threshold, normalize, out_ids, out_probabilities
+        )
+
+    def above(
+        self, arrays: Arrays, log_threshold: np.float32, normalize: bool
+    ) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32]]:
+        """How many labels each row has above the threshold; their ids, sorted within rows; probabilities."""
+        from labeltree.kernels.search import search_above
+
+        n_rows = len(arrays[0]) - 1
+        capacity = max(1024, 8 * n_rows)
+        indptr = np.zeros(n_rows + 1, np.int64)
+        ids, probabilities = np.empty(capacity, np.int32), np.empty(capacity, np.float32)
+        row = 0
+        while True:
+            row = search_above(
+                self.nodes, *map(read_only, arrays), row, log_threshold, normalize, indptr, ids, probabilities
+            )
+            if row == n_rows:
+                break
+            ids, probabilities = (np.concatenate([array, array]) for array in (ids, probabilities))
+        lengths = np.diff(indptr)
+        ids, probabilities = ids[: indptr[-1]], probabilities[: indptr[-1]]
+        order = np.lexsort((ids, np.repeat(np.arange(n_rows), lengths)))
+        return lengths, ids[order], probabilities[order]
+
+    def score(self, arrays: Arrays, labels: Labels, normalize: bool) -> NDArray[np.float32]:
+        """The probability of each given label of each row."""
+        from labeltree.kernels.search import score_labels
+
+        out = np.empty(len(labels[1]), np.float32)
+        score_labels(
+            self.nodes, *map(read_only, arrays), read_only(labels[0]), read_only(labels[1]), normalize, out
+        )
+        return out
+
+
+def merge_labels(rows: NDArray[np.int64], ids: NDArray[np.int32], n_rows: int) -> Labels:
+    """The distinct labels of each row, sorted."""
+    order = np.lexsort((ids, rows))
+    rows, ids = rows[order], ids[order]
+    keep = np.ones(len(ids), bool)
+    keep[1:] = (rows[1:] != rows[:-1]) | (ids[1:] != ids[:-1])
+    counts = np.bincount(rows[keep], minlength=n_rows)
+    return np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)]), ids[keep]
+
+
+def average_of_trees(
+    trees: Sequence[TreeSearch], arrays: Arrays, labels: Labels, normalize: bool
+) -> NDArray[np.float32]:
+    total = np.zeros(len(labels[1]))
+    for search in trees:
+        total += search.score(arrays, labels, normalize)
+    return (total / len(trees)).astype(np.float32)
+
+
+def best_of_trees(
+    trees: Sequence[TreeSearch], arrays: Arrays, k: int, threshold: float, normalize: bool
+) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+    """The exact k best labels by average probability, by Fagin's threshold algorithm.
+
+    Each tree gives its best ``depth`` labels; those are scored in all trees. No other label can have a higher
+    average than the average of the trees' last ones: rows whose k-th label beats that are done, the others
+    go on with twice the depth.
+    """
+    n_rows, n_labels = len(arrays[0]) - 1, trees[0].tree.n_labels
+    out_ids = np.full((n_rows, k), -1, np.int32)
+    out_probabilities = np.zeros((n_rows, k), np.float32)
+    open_rows = np.arange(n_rows)
+    depth = k
+    while len(open_rows):
+        depth = min(depth, n_labels)
+        part = _take_rows(arrays, open_rows)
+        bound = np.zeros(len(open_rows))
+        ids = np.empty((len(trees), len(open_rows), depth), np.int32)
+        for number, search in enumerate(trees):
+            probabilities = np.empty((len(open_rows), depth), np.float32)
+            search.topk(part, depth, np.float32(-np.inf), normalize, ids[number], probabilities)
+            bound += probabilities[:, -1]
+        rows = np.broadcast_to(np.arange(len(open_rows))[None, :, None], ids.shape)
+        labels = merge_labels(rows.ravel(), ids.ravel(), len(open_rows))
+        average = average_of_trees(trees, part, labels, normalize)
+        best_ids, best = _best_per_row(labels, average, k)
+        # a little more than the bound, since averages are rounded in another order
+        done = (best[:, -1] > bound / len(trees) * (1 + 1e-5)) | (depth == n_labels)
+        best_ids[best < threshold], best[best < threshold] = -1, 0.0
+        out_ids[open_rows[done]], out_probabilities[open_rows[done]] = best_ids[done], best[done]
+        open_rows = open_rows[~done]
+        depth *= 2
+    return out_ids, out_probabilities
+
+
+def _take_rows(arrays: Arrays, rows: NDArray[np.int64]) -> Arrays:
+    indptr, indices, values = arrays
+    if len(rows) == len(indptr) - 1:
+        return arrays
+    lengths = indptr[rows + 1] - indptr[rows]
+    new_indptr = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
+    entries = np.repeat(indptr[rows] - new_indptr[:-1], lengths) + np.arange(new_indptr[-1])
+    return new_indptr, indices[entries], values[entries]
+
+
+def _best_per_row(
+    labels: Labels, probabilities: NDArray[np.float32], k: int
+) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+    """The k most probable of each row's labels (every row has at least k); ties to the lower label."""
+    indptr, ids = labels
+    rows = np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))
+    order = np.lexsort((ids, -probabilities, rows))
+    take = order[indptr[:-1, None] + np.arange(k)]
+    return ids[take], probabilities[take]

@@ -1,0 +1,187 @@
+"""What goes wrong on the command line ends with a clear line, an exit code, and nothing half-written."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from labeltree import cli
+
+DATA = "__label__a one two\n__label__b three four\n" * 10
+
+
+@pytest.fixture(scope="session")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Some data, a model of it, and files that are neither."""
+    path = tmp_path_factory.mktemp("cli-errors")
+    (path / "data.txt").write_text(DATA)
+    (path / "empty.txt").write_text("")
+    (path / "unlabelled.txt").write_text("words without any label\n" * 3)
+    (path / "bad.jsonl").write_text('{"text": "x", "labels": ["a"]}\n{broken\n')
+    (path / "bytes.txt").write_bytes(b"__label__a \xff\xfe\n")
+    (path / "bad.toml").write_text("dim = = 3\n")
+    (path / "unknown.toml").write_text("dimension = 3\n")
+    (path / "type.toml").write_text('dim = "many"\n')
+    (path / "cycle.tree").write_text("1 2 a\n2 1 b\n")
+    (path / "rows.xmlc").write_text("2 3 2\n0 0:1\n1 7:1\n")
+    (path / "bad.gz").write_bytes(b"\x1f\x8b\x08 not really")
+    model = path / "good.labeltree"
+    options = ["--dim", "4", "--epochs", "1", "--quiet"]
+    assert cli.main(["train", str(path / "data.txt"), "-o", str(model), *options]) == 0
+    (path / "cut.labeltree").write_bytes(model.read_bytes()[:2000])
+    flipped = bytearray(model.read_bytes())
+    flipped[-100] ^= 1
+    (path / "flipped.labeltree").write_bytes(flipped)
+    (path / "folder").mkdir()
+    return path
+
+
+# (arguments, exit code, what the message says); names in braces stand for the folder's files
+BAD = [
+    ("train", 2, "Missing argument"),
+    ("train {data.txt}", 2, "--output"),
+    ("train {data.txt} -o {out} --arity 1", 2, "arity"),
+    ("train {data.txt} -o {out} --dim zero", 2, "dim"),
+    ("train {data.txt} -o {out} --lr -1", 2, "lr"),
+    ("train {data.txt} -o {out} --lr nan", 1, "lr must be finite"),
+    ("train {data.txt} -o {out} --nodes sparse-ish", 2, "dense"),
+    ("train {data.txt} -o {out} --optimizer adam", 2, "adagrad"),
+    ("train {data.txt} -o {out} --format csv", 2, "fasttext"),
+    ("train {data.txt} -o {out} --preset best", 2, "paper"),
+    ("train {data.txt} -o {out} --threads -1", 2, "threads"),
+    ("train {data.txt} -o {out} --depth 3", 2, "No such option"),
+    ("train {data.txt} -o {out} --label-prefix=", 1, "label_prefix"),
+    ("train {data.txt} -o {out} --config {missing.toml}", 1, "missing.toml"),
+    ("train {data.txt} -o {out} --config {bad.toml}", 1, "not valid TOML"),
+    ("train {data.txt} -o {out} --config {unknown.toml}", 1, "dimension"),
+    ("train {data.txt} -o {out} --config {type.toml}", 1, "dim must be of type int"),
+    ("train {data.txt} -o {out} --tree {missing.tree}", 1, "missing.tree"),
+    ("train {data.txt} -o {out} --tree {cycle.tree}", 1, "cycle.tree"),
+    ("train {data.txt} -o {folder}", 1, "is a folder"),
+    ("train {data.txt} -o {nowhere}/m", 1, "does not exist"),
+    ("train {data.txt} -o {data.txt}", 1, "is the input too"),
+    ("train {missing.txt} -o {out}", 1, "missing.txt"),
+    ("train {folder} -o {out}", 1, "folder"),
+    ("train {empty.txt} -o {out}", 1, ""),
+    ("train {unlabelled.txt} -o {out}", 1, "label"),
+    ("train {bad.jsonl} -o {out}", 1, "line 2"),
+    ("train {bytes.txt} -o {out}", 1, "UTF-8"),
+    ("train {rows.xmlc} -o {out}", 1, "line 3"),
+    ("train {bad.gz} -o {out}", 1, "bad.gz"),
+    ("test {missing.labeltree} {data.txt}", 1, "missing.labeltree"),
+    ("test {data.txt} {data.txt}", 1, "data.txt"),
+    ("test {cut.labeltree} {data.txt}", 1, "cut.labeltree"),
+    ("test {flipped.labeltree} {data.txt}", 1, "flipped.labeltree"),
+    ("test {folder} {data.txt}", 1, "folder"),
+    ("test {good.labeltree} {missing.txt}", 1, "missing.txt"),
+    ("test {good.labeltree} {empty.txt}", 1, "no rows"),
+    ("test {good.labeltree} {data.txt} -k 0", 2, "1,3,5"),
+    ("test {good.labeltree} {data.txt} -k one", 2, "1,3,5"),
+    ("test {good.labeltree} {data.txt} --per-label {nowhere}/x", 1, "does not exist"),
+    ("test {good.labeltree} {rows.xmlc}", 1, ""),
+    ("predict {good.labeltree} {data.txt} -k -1", 2, "-k"),
+    ("predict {good.labeltree} {data.txt} -k 0", 1, "--threshold"),
+    ("predict {good.labeltree} {data.txt} --threshold 2", 2, "threshold"),
+    ("predict {good.labeltree} {bytes.txt}", 1, "line 1"),
+    ("predict {good.labeltree} {rows.xmlc} --format xmlc", 1, ""),
+    ("predict {flipped.labeltree}", 1, "flipped.labeltree"),
+    ("prob {good.labeltree}", 2, "DATA"),
+    ("inspect {cut.labeltree}", 1, "cut.labeltree"),
+    ("inspect {good.labeltree} --tree {nowhere}/t", 1, "does not exist"),
+    ("demo -o {nowhere}/m", 1, "does not exist"),
+    ("demo --documents 3", 2, "documents"),
+    ("fit {data.txt}", 2, "No such command"),
+]
+
+
+@pytest.mark.parametrize(("line", "code", "message"), BAD, ids=[line for line, _, _ in BAD])
+def test_bad_arguments(
+    line: str, code: int, message: str, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
+    words = line.replace("{", f"{folder}{os.sep}").replace("}", "").split()
+    capsys.readouterr()
+    assert cli.main(words) == code
+    captured = capsys.readouterr()
+    assert message in captured.err
+    assert "Error: " in captured.err
+    assert "Traceback" not in captured.err
+    assert captured.out == ""
+    assert {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()} == before
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "message"),
+    [
+        (MemoryError(), 1, "not enough memory"),
+        (OSError(28, "No space left on device", "/some/file"), 1, "/some/file: No space left on device"),
+        (KeyboardInterrupt(), 130, "Interrupted."),
+    ],
+)
+def test_unexpected_errors_are_explained(
+    error: BaseException,
+    code: int,
+    message: str,
+    folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def fail(*arguments: Any, **options: Any) -> None:
+        raise error
+
+    monkeypatch.setattr("labeltree.training.train", fail)
+    assert cli.main(["train", str(folder / "data.txt"), "-o", str(folder / "out"), "-q"]) == code
+    assert message in capsys.readouterr().err
+    assert not (folder / "out").exists()
+
+
+@pytest.mark.skipif(os.name != "posix" or os.geteuid() == 0, reason="root may write everywhere")
+def test_unwritable_folder_is_refused_before_training(tmp_path: Path, folder: Path) -> None:
+    tmp_path.chmod(0o500)
+    assert cli.main(["train", str(folder / "data.txt"), "-o", str(tmp_path / "m")]) == 1
+
+
+@pytest.mark.skipif(os.name != "posix", reason="sends a signal")
+def test_interrupted_training_leaves_nothing(folder: Path, tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "labeltree.cli", "train", str(folder / "data.txt"), "-v"]
+    command += ["-o", str(tmp_path / "m"), "--epochs", "100000", "--dim", "4"]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as child:
+        assert child.stderr is not None
+        for line in child.stderr:  # until training has really begun
+            if line.startswith("training"):
+                break
+        child.send_signal(signal.SIGINT)
+        started = time.monotonic()
+        errors = child.stderr.read()
+        assert child.wait(30) == 130
+    assert time.monotonic() - started < 10
+    assert errors.endswith("Interrupted.\n")
+    assert "Traceback" not in errors
+    assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.skipif(os.name != "posix", reason="pipes")
+def test_closed_pipe_is_quiet(folder: Path) -> None:
+    lines = (folder / "data.txt").read_text() * 2000
+    command = [sys.executable, "-m", "labeltree.cli", "predict", str(folder / "good.labeltree")]
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as child:
+        assert child.stdin is not None
+        assert child.stdout is not None
+        assert child.stderr is not None
+        child.stdout.close()
+        try:
+            child.stdin.write(lines)
+            child.stdin.close()
+        except BrokenPipeError:
+            pass
+        assert child.stderr.read() == ""
+        assert child.wait(30) == 1
