@@ -9,15 +9,12 @@ Times are CPU times, so that other programs on the machine disturb less.
 
 from __future__ import annotations
 
-import lzma
-import os
-import shutil
 import sys
-import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
 
+from benchmarks.datasets import MissingData, data_file
 from labeltree.config import make_config
 from labeltree.data.bad_lines import BadLines
 from labeltree.data.reading import read_blocks
@@ -81,27 +78,21 @@ def measure(name: str, path: Path) -> bool:
     return min(speeds[1:3]) >= BAR
 
 
-def default_files(folder: Path) -> dict[str, Path]:
-    """The data sets, unpacked into a folder."""
-    data = Path(os.environ.get("LABELTREE_DATA", Path(__file__).parents[2] / "shared" / "data"))
+def default_files() -> dict[str, Path]:
     files = {}
     for name in DATA_SETS:
-        packed = data / name / "train.txt.xz"
-        if not packed.is_file():
-            print(f"{name}: skipped, {packed} not found; set LABELTREE_DATA to the folder of the data sets")
-            continue
-        files[name] = folder / f"{name}.txt"
-        with lzma.open(packed) as source, files[name].open("wb") as target:
-            shutil.copyfileobj(source, target, 1 << 22)
+        try:
+            files[name] = data_file(name, "train")
+        except MissingData as error:
+            print(error)
     return files
 
 
 def main(arguments: list[str]) -> int:
-    with tempfile.TemporaryDirectory() as folder:
-        files = {name: Path(name) for name in arguments} or default_files(Path(folder))
-        print(f"{'':24}{'MB':>7}{'words':>12}{'distinct':>10}{'MB/s: read':>11}{'learn':>11}", end="")
-        print(f"{'look up':>11}{'whole fit':>11}")
-        reached = [measure(name, path) for name, path in files.items()]
+    files = {name: Path(name) for name in arguments} or default_files()
+    print(f"{'':24}{'MB':>7}{'words':>12}{'distinct':>10}{'MB/s: read':>11}{'learn':>11}", end="")
+    print(f"{'look up':>11}{'whole fit':>11}")
+    reached = [measure(name, path) for name, path in files.items()]
     print(f"bar: learn and look up at least {BAR} MB/s: {'reached' if all(reached) else 'MISSED'}")
     return 0 if all(reached) else 1
 

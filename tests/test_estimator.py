@@ -37,10 +37,12 @@ EXPECTED_FAILURES = {
         "multi-label predict_proba is sparse and holds the k largest probabilities only"
     ),
     "check_sample_weight_equivalence_on_dense_data": (
-        "training takes mini-batch steps: a row of weight 2 is one larger step, a repeated row is two steps"
+        "Adagrad adds up squared gradients: one row of weight 2 counts as 4, two rows as 1 + 1; and repeated "
+        "rows fall into other mini-batches"
     ),
     "check_sample_weight_equivalence_on_sparse_data": (
-        "training takes mini-batch steps: a row of weight 2 is one larger step, a repeated row is two steps"
+        "Adagrad adds up squared gradients: one row of weight 2 counts as 4, two rows as 1 + 1; and repeated "
+        "rows fall into other mini-batches"
     ),
 }
 

@@ -76,12 +76,12 @@ class LabelTreeClassifier(ClassifierMixin, BaseEstimator):
         ``y`` is one list, tuple or set of labels (strings or integers) per row, an indicator matrix (sparse
         or dense), or a 1-D array of classes: one per row. ``sample_weight`` has one number per row, >= 0.
         """
-        before = dict(vars(self))
+        before = dict(self.__dict__)
         try:
             self._fit(X, y, sample_weight)
         except BaseException:  # an estimator that was fitted before stays as it was
-            vars(self).clear()
-            vars(self).update(before)
+            self.__dict__.clear()
+            self.__dict__.update(before)
             raise
         return self
 

@@ -1,0 +1,254 @@
+"""The promises of the dense tree, measured: each section prints its numbers beside the bar.
+
+    python -m benchmarks.bars [accuracy cost determinism memory prediction startup compile] [--seeds 3]
+
+Every `labeltree train` runs as its own process, with the command line's defaults; CPU time is user + system
+time of all its threads, and kernel caches are warm except for `compile`. Parsing has its own command,
+`python -m benchmarks.parsing`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+from benchmarks.datasets import ALL_SETS, MissingData, data_file
+
+ACCURACY_BARS = {"debian-debtags": (81.5, 59.8, 45.3), "wordnet-hypernyms": (89.0, 80.3, 74.3)}
+CPU_BARS = {"debian-debtags": 15.0, "wordnet-hypernyms": 40.0}  # seconds
+MEMORY_SETS = ("wordnet-hypernyms", "llms4subjects-all")
+
+
+class Run(NamedTuple):
+    output: str
+    cpu_seconds: float
+    wall_seconds: float
+    peak_bytes: int
+
+
+def run(*arguments: str, environment: dict[str, str] | None = None, text: str | None = None) -> Run:
+    """Run a labeltree command in a process of its own, measured by the operating system."""
+    command = [sys.executable, "-m", "labeltree", *arguments]
+    began = time.perf_counter()
+    with (
+        tempfile.TemporaryFile("w+") as out,
+        tempfile.TemporaryFile("w+") as errors,
+        tempfile.TemporaryFile("w+") as given,
+    ):
+        given.write(text or "")
+        given.seek(0)
+        process = subprocess.Popen(
+            command, stdin=given, stdout=out, stderr=errors, env={**os.environ, **(environment or {})}
+        )
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+        out.seek(0)
+        errors.seek(0)
+        if process.returncode:
+            raise RuntimeError(f"{' '.join(command)} failed: {errors.read()[-2000:]}")
+        output = out.read()
+    return Run(
+        output,
+        usage.ru_utime + usage.ru_stime,
+        time.perf_counter() - began,
+        usage.ru_maxrss * 1024,
+    )
+
+
+def verdict(reached: bool) -> str:
+    return "reached" if reached else "MISSED"
+
+
+def accuracy(folder: Path, seeds: int) -> None:
+    """P@1/3/5 of the defaults over all test rows: mean and spread over seeds."""
+    print("\n## accuracy: `labeltree train` + `labeltree test`, defaults, mean [lowest..highest] over seeds")
+    for name in ALL_SETS:
+        scores = []
+        for seed in range(1, seeds + 1):
+            model = folder / "accuracy.labeltree"
+            run("train", str(data_file(name, "train")), "-o", str(model), "--quiet", "--seed", str(seed))
+            tested = run("test", str(model), str(data_file(name, "test")), "--json")
+            result = json.loads(tested.output.splitlines()[-1])
+            scores.append([100 * result[f"p@{k}"] for k in (1, 3, 5)])
+        columns = list(zip(*scores, strict=True))
+        means = [statistics.mean(column) for column in columns]
+        shown = "  ".join(
+            f"P@{k} {mean:.2f} [{min(c):.2f}..{max(c):.2f}]"
+            for k, mean, c in zip((1, 3, 5), means, columns, strict=True)
+        )
+        bar = ACCURACY_BARS.get(name)
+        if bar:
+            reached = all(mean >= wanted for mean, wanted in zip(means, bar, strict=True))
+            shown += f"  bar {'/'.join(map(str, bar))}: {verdict(reached)}"
+        print(f"{name:<24}{shown}", flush=True)
+
+
+def cost(folder: Path, seeds: int) -> None:
+    """CPU time of the whole `labeltree train` process."""
+    print("\n## training cost: CPU seconds of the whole process, best of three, one and two threads")
+    for name in ALL_SETS:
+        arguments = ("train", str(data_file(name, "train")), "-o", str(folder / "cost.labeltree"), "--quiet")
+        runs = {threads: [run(*arguments, "--threads", threads) for _ in range(3)] for threads in ("1", "2")}
+        shown = "  ".join(
+            f"{threads} thread(s): CPU {min(r.cpu_seconds for r in part):.1f} s, "
+            f"wall {min(r.wall_seconds for r in part):.1f} s"
+            for threads, part in runs.items()
+        )
+        bar = CPU_BARS.get(name)
+        if bar:
+            worst = max(min(r.cpu_seconds for r in part) for part in runs.values())
+            shown += f"  bar {bar:.0f} s: {verdict(worst <= bar)}"
+        print(f"{name:<24}{shown}", flush=True)
+
+
+def determinism(folder: Path, seeds: int) -> None:
+    """One and two threads, twice each, write the same bytes."""
+    print("\n## determinism: SHA-256 of the model files of --threads 1, 2, 1, 2")
+    for name in ALL_SETS:
+        digests = []
+        for threads in ("1", "2", "1", "2"):
+            model = folder / "same.labeltree"
+            run("train", str(data_file(name, "train")), "-o", str(model), "--quiet", "--threads", threads)
+            digests.append(hashlib.sha256(model.read_bytes()).hexdigest()[:16])
+        print(f"{name:<24}{' '.join(digests)}  bar identical: {verdict(len(set(digests)) == 1)}", flush=True)
+
+
+def memory(folder: Path, seeds: int) -> None:
+    """Peak of `labeltree train` against 2.5 x (CSR data + label profiles + parameters) + 300 MB."""
+    from labeltree.build.profiles import label_profiles
+    from labeltree.config import Config
+    from labeltree.model import load
+    from labeltree.parallel import Pool
+    from labeltree.training import read_training_data
+
+    print("\n## memory: peak resident size of `labeltree train`")
+    for name in MEMORY_SETS:
+        path, model = data_file(name, "train"), folder / "memory.labeltree"
+        peak = run("train", str(path), "-o", str(model), "--quiet").peak_bytes
+        data = read_training_data(str(path), None, Config())
+        with Pool(1) as pool:
+            profiles = label_profiles(data.X, data.Y, pool)
+        csr = sum(array.nbytes for array in (*data.X[:3], *data.Y[:2]))
+        profile_bytes = sum(array.nbytes for array in profiles[:3])
+        parameters = load(model).inspect()["parameter_bytes"]
+        bar = 2.5 * (csr + profile_bytes + parameters) + 300e6
+        print(
+            f"{name:<24}peak {peak / 1e6:.0f} MB; data {csr / 1e6:.0f} + profiles "
+            f"{profile_bytes / 1e6:.0f} + parameters {parameters / 1e6:.0f} MB  "
+            f"bar {bar / 1e6:.0f} MB: {verdict(peak <= bar)}",
+            flush=True,
+        )
+
+
+def best_microseconds(function: Callable[[], object], repeats: int, rounds: int = 7) -> float:
+    def once() -> float:
+        began = time.perf_counter()
+        for _ in range(repeats):
+            function()
+        return (time.perf_counter() - began) / repeats * 1e6
+
+    return min(once() for _ in range(rounds))
+
+
+def prediction(folder: Path, seeds: int) -> None:
+    """Batch, single prepared row, raw string; one thread, k=5."""
+    from labeltree.data.rows import SparseRows
+    from labeltree.model import load
+
+    print("\n## prediction: wordnet-hypernyms, k=5, one thread")
+    name, model_file = "wordnet-hypernyms", folder / "prediction.labeltree"
+    run("train", str(data_file(name, "train")), "-o", str(model_file), "--quiet")
+    model = load(model_file)
+    test = data_file(name, "test")
+    X, _, _ = model.read(test)
+    n = min(10_000, X.n_rows)
+    batch = SparseRows(X.indptr[: n + 1], X.indices[: X.indptr[n]], X.values[: X.indptr[n]], X.n_columns)
+    rows = []
+    for i in range(200):
+        part = slice(X.indptr[i], X.indptr[i + 1])
+        indptr = X.indptr[i : i + 2] - X.indptr[i]
+        rows.append(SparseRows(indptr, X.indices[part].copy(), X.values[part].copy(), X.n_columns))
+    lines = test.read_text().splitlines()[:200]
+    texts = [" ".join(w for w in line.split() if not w.startswith("__label__")) for line in lines]
+    single, raw = iter(rows * 100_000), iter(texts * 100_000)
+    calls: list[tuple[str, int, Callable[[], object], int, int]] = [
+        ("batch of 10^4, per row", 20, lambda: model.predict_arrays(batch, 5, threads=1), 1, n),
+        ("one prepared row", 50, lambda: model.predict_arrays(next(single), 5, threads=1), 2000, 1),
+        ("one raw string", 100, lambda: model.predict([next(raw)], 5, threads=1), 2000, 1),
+    ]
+    for what, bar, call, repeats, n_rows in calls:
+        microseconds = best_microseconds(call, repeats) / n_rows
+        print(f"{what:<24}{microseconds:.1f} µs  bar {bar} µs: {verdict(microseconds <= bar)}", flush=True)
+
+
+def startup(folder: Path, seeds: int) -> None:
+    """CPU time of `--help` and of predicting one line."""
+    print("\n## start-up: CPU seconds, best of five")
+    model = folder / "startup.labeltree"
+    run("train", str(data_file("wordnet-hypernyms", "train")), "-o", str(model), "--quiet")
+    run("predict", str(model), "-", text="a small dog\n")
+    for what, bar, call in (
+        ("labeltree --help", 0.3, lambda: run("--help")),
+        ("predict one line", 1.5, lambda: run("predict", str(model), "-", text="a small dog\n")),
+    ):
+        seconds = min(call().cpu_seconds for _ in range(5))
+        print(f"{what:<24}{seconds:.2f} s  bar {bar} s: {verdict(seconds <= bar)}", flush=True)
+
+
+def compile_cold(folder: Path, seeds: int) -> None:
+    """CPU time that `labeltree train` needs more with an empty kernel cache."""
+    print(
+        "\n## compilation: CPU seconds of `labeltree train` with an empty cache, less those with a warm one"
+    )
+    arguments = ("train", str(data_file("cooking-stackexchange", "train")), "-o", str(folder / "c.labeltree"))
+    with tempfile.TemporaryDirectory() as cache:
+        environment = {"NUMBA_CACHE_DIR": cache}
+        cold, warm = (run(*arguments, "--quiet", environment=environment).cpu_seconds for _ in range(2))
+    print(
+        f"{'all kernels of train':<24}{cold - warm:.1f} s (cold {cold:.1f}, warm {warm:.1f})  "
+        f"bar 40 s: {verdict(cold - warm <= 40)}",
+        flush=True,
+    )
+
+
+SECTIONS = {
+    "accuracy": accuracy,
+    "cost": cost,
+    "determinism": determinism,
+    "memory": memory,
+    "prediction": prediction,
+    "startup": startup,
+    "compile": compile_cold,
+}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("sections", nargs="*", help=f"of {', '.join(SECTIONS)}; default: all")
+    parser.add_argument("--seeds", type=int, default=3)
+    chosen = parser.parse_args()
+    for section in chosen.sections:
+        if section not in SECTIONS:
+            parser.error(f"unknown section {section!r}; known are {', '.join(SECTIONS)}")
+    with tempfile.TemporaryDirectory() as folder:
+        for section in chosen.sections or SECTIONS:
+            try:
+                SECTIONS[section](Path(folder), chosen.seeds)
+            except MissingData as error:
+                print(error)
+
+
+if __name__ == "__main__":
+    main()

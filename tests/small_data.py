@@ -1,0 +1,118 @@
+"""Generated toy data whose right answer is known: each label has words of its own, some words mean nothing."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from labeltree.data.rows import SparseRows
+from labeltree.model import Model
+
+N_LABELS = 12
+WORDS_PER_LABEL = 3
+NOISE_WORDS = 10
+LABELS = [f"topic-{label}" for label in range(N_LABELS)]
+N_FEATURES = N_LABELS * WORDS_PER_LABEL + NOISE_WORDS
+
+
+class Toy(NamedTuple):
+    texts: list[str]
+    X: SparseRows  # the same words, counted
+    Y: list[list[str]]
+    indicator: NDArray[np.int8]  # (n_rows, N_LABELS)
+
+    def rows(self, kind: str) -> Any:
+        """The features as ``kind``: "text" or "vectors"."""
+        return self.texts if kind == "text" else self.X
+
+
+def make_toy(n_rows: int = 200, seed: int = 0) -> Toy:
+    """Rows of 1 to 3 labels, each showing two of its words, and of two noise words.
+
+    Labels fall in frequency; every label has a row; one row in twenty has no label.
+    """
+    random = np.random.default_rng(seed)
+    share = 1.0 / (np.arange(N_LABELS) + 4.0)
+    texts, Y, columns = [], [], []
+    for i in range(n_rows):
+        n_labels = 0 if i % 20 == 19 else int(random.integers(1, 4))
+        labels = random.choice(N_LABELS, n_labels, replace=False, p=share / share.sum()).tolist()
+        if i < N_LABELS:
+            labels = sorted({i, *labels})
+        words = [N_LABELS * WORDS_PER_LABEL + int(w) for w in random.choice(NOISE_WORDS, 2, replace=False)]
+        for label in labels:
+            words += [label * WORDS_PER_LABEL + int(w) for w in random.choice(WORDS_PER_LABEL, 2, False)]
+        texts.append(" ".join(f"word{word}" for word in words))
+        Y.append([LABELS[label] for label in labels])
+        columns.append(sorted(words))
+    return Toy(texts, _rows_of(columns), Y, indicator_of(Y))
+
+
+def indicator_of(Y: list[list[str]]) -> NDArray[np.int8]:
+    out = np.zeros((len(Y), N_LABELS), np.int8)
+    for i, labels in enumerate(Y):
+        out[i, [LABELS.index(label) for label in labels]] = 1
+    return out
+
+
+def _rows_of(columns: list[list[int]]) -> SparseRows:
+    indptr = np.cumsum([0, *map(len, columns)], dtype=np.int64)
+    indices = np.array([column for row in columns for column in row], np.int32)
+    return SparseRows(indptr, indices, np.ones(len(indices), np.float32), N_FEATURES)
+
+
+def empty_rows(kind: str, n_rows: int = 1) -> Any:
+    """Rows without any feature."""
+    if kind == "text":
+        return [""] * n_rows
+    none = np.empty(0, np.int32)
+    return SparseRows(np.zeros(n_rows + 1, np.int64), none, none.astype(np.float32), N_FEATURES)
+
+
+def take_rows(X: Any, rows: list[int]) -> Any:
+    """Some of the rows, in that order."""
+    if isinstance(X, list):
+        return [X[i] for i in rows]
+    parts = [slice(X.indptr[i], X.indptr[i + 1]) for i in rows]
+    return SparseRows(
+        np.cumsum([0, *(part.stop - part.start for part in parts)], dtype=np.int64),
+        np.concatenate([X.indices[:0], *(X.indices[part] for part in parts)]),
+        np.concatenate([X.values[:0], *(X.values[part] for part in parts)]),
+        X.n_columns,
+    )
+
+
+def write_fasttext(toy: Toy) -> str:
+    """The toy data as fastText lines."""
+    lines = [
+        " ".join([*(f"__label__{label}" for label in labels), text])
+        for text, labels in zip(toy.texts, toy.Y, strict=True)
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def write_xmlc(toy: Toy) -> str:
+    """The toy data as an XMLC file; its labels are numbers."""
+    lines = [f"{len(toy.texts)} {N_FEATURES} {N_LABELS}"]
+    for i, labels in enumerate(toy.indicator):
+        features = toy.X.indices[toy.X.indptr[i] : toy.X.indptr[i + 1]]
+        lines.append(",".join(map(str, np.flatnonzero(labels))) + "".join(f" {f}:1" for f in features))
+    return "\n".join(lines) + "\n"
+
+
+def slow_marginals(model: Model, X: Any) -> NDArray[np.float64]:
+    """(n_rows, n_labels): the probability of every label by the definition, in 64-bit floats."""
+    rows = model._rows(X)
+    dense = np.zeros((rows.n_rows, rows.n_columns))
+    dense[np.repeat(np.arange(rows.n_rows), np.diff(rows.indptr)), rows.indices] = rows.values
+    total = np.zeros((rows.n_rows, model.n_labels))
+    for search in model.trees:
+        embedding, weights, bias = (array.astype(np.float64) for array in search.parameters)
+        with np.errstate(over="ignore"):
+            node = 1.0 / (1.0 + np.exp(-(dense @ embedding @ weights.T + bias)))
+        for n in range(1, search.tree.n_nodes):  # a parent stands before its children
+            node[:, n] *= node[:, search.tree.parent[n]]
+        total += node[:, search.tree.leaf_of_label]
+    return total / len(model.trees)
