@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -278,6 +279,8 @@ def test_predict_answers_while_the_pipe_is_open(text_model: Path) -> None:
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as child:
         assert child.stdin is not None
         assert child.stdout is not None
+        guard = threading.Timer(60, child.kill)  # instead of waiting for ever where the answer does not come
+        guard.start()
         for words, label in (("flour yeast dough", "bread"), ("broth ladle pot", "soup")):
             child.stdin.write(words + "\n")
             child.stdin.flush()
@@ -285,6 +288,7 @@ def test_predict_answers_while_the_pipe_is_open(text_model: Path) -> None:
         child.stdin.close()
         assert child.stdout.read() == ""
         assert child.wait(30) == 0
+        guard.cancel()
 
 
 def test_digits_are_text_for_a_model_of_text(text_model: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from labeltree import metrics
+    import labeltree.metrics as metrics
     from labeltree.estimator import LabelTreeClassifier
     from labeltree.model import Model, load
     from labeltree.training import train

@@ -69,7 +69,7 @@ def train(
     Parameters come from the defaults, then --preset, then --config, then the options given.
     """
     config = chosen_config(context, preset=preset, config_file=config_file)
-    reading = dict(config=config, format=fmt, skip_bad_lines=skip_bad_lines, threads=threads)
+    reading: dict[str, Any] = dict(config=config, format=fmt, skip_bad_lines=skip_bad_lines)
     if dry_run:
         from labeltree.reports import estimate_lines
         from labeltree.training import estimate
@@ -87,7 +87,7 @@ def train(
     if not quiet:
         _tell_if_cold("text", "dense")
     with ProgressBar(quiet=quiet, verbose=verbose) as bar:
-        model = training.train(data, **reading, callback=bar)
+        model = training.train(data, **reading, threads=threads, callback=bar)
     model.save(output)
     if not quiet:
         _print_lines(training_lines(model, output, time.perf_counter() - started), err=True)

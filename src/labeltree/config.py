@@ -143,8 +143,8 @@ def parameters() -> Iterator[Parameter]:
 
 def _check(parameter: Parameter, value: Any) -> None:
     name, kind = parameter.name, parameter.type
-    numbers: tuple[type, ...] = (int, float) if kind is float else (kind,)
-    if not isinstance(value, numbers) or (kind is not bool and isinstance(value, bool)):
+    accepted = (int, float) if kind is float else (kind,)
+    if type(value) not in accepted:
         raise ParameterError(f"{name} must be of type {kind.__name__}, but is {value!r}")
     if kind is float and not math.isfinite(value):
         raise ParameterError(f"{name} must be finite, but is {value!r}")

@@ -23,7 +23,7 @@ from labeltree.features.vectors import VectorFeatures
 from labeltree.nodes.dense import DenseParameters
 from labeltree.parallel import Pool, row_slices
 from labeltree.persist import read_model, write_model
-from labeltree.predicting import TreeSearch, best_of_trees
+from labeltree.predicting import TreeSearch, above_average, best_of_trees
 from labeltree.tree import LabelTree
 
 Features = TextFeatures | VectorFeatures
@@ -75,7 +75,7 @@ class Model:
     ) -> list[list[tuple[str, float]]]:
         """For each text or row its most probable labels with their probabilities, best first.
 
-        At most ``k`` labels of at least ``threshold``; with ``k=None`` all of them (the threshold is above 0).
+        At most ``k`` labels of at least ``threshold``; with ``k=None`` (and a threshold above 0) all of them.
         """
         names = self.label_names
         if k is None:
@@ -133,7 +133,9 @@ class Model:
             if len(self.trees) == 1:
                 parts[part.start] = self.trees[0].above(arrays, log_threshold, normalize)
             else:
-                parts[part.start] = _above_average(self.trees, arrays, float(threshold), normalize)
+                parts[part.start] = above_average(
+                    self.trees, arrays, float(threshold), log_threshold, normalize
+                )
 
         self._by_rows(search, rows.n_rows, threads)
         found = [parts[start] for start in sorted(parts)]
@@ -338,21 +340,3 @@ def _log_threshold(threshold: float) -> np.float32:
     if not 0.0 <= threshold <= 1.0:
         raise ParameterError(f"threshold must be from 0 to 1, but is {threshold!r}")
     return np.float32(math.log(threshold)) if threshold > 0 else np.float32(-np.inf)
-
-
-def _above_average(
-    trees: Sequence[TreeSearch], arrays: tuple[NDArray, NDArray, NDArray], threshold: float, normalize: bool
-) -> tuple[NDArray, NDArray, NDArray]:
-    """Labels whose average reaches the threshold: at least one tree must reach it too."""
-    from labeltree.predicting import average_of_trees, merge_labels
-
-    log_threshold = _log_threshold(threshold)
-    n_rows = len(arrays[0]) - 1
-    found = [search.above(arrays, log_threshold, normalize) for search in trees]
-    rows = np.concatenate([np.repeat(np.arange(n_rows), lengths) for lengths, _, _ in found])
-    ids = np.concatenate([ids for _, ids, _ in found])
-    indptr, merged = merge_labels(rows, ids, n_rows)
-    average = average_of_trees(trees, arrays, (indptr, merged), normalize)
-    keep = average >= np.float32(threshold)
-    row_of = np.repeat(np.arange(n_rows), np.diff(indptr))
-    return np.bincount(row_of[keep], minlength=n_rows), merged[keep], average[keep]

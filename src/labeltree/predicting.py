@@ -38,9 +38,7 @@ class TreeSearch:
         """Fill the k best labels of each row."""
         from labeltree.kernels.search import search_topk
 
-        search_topk(
-            self.nodes, *map(read_only, arrays), k, log_threshold, normalize, out_ids, out_probabilities
-        )
+        search_topk(self.nodes, *_read_only(arrays), k, log_threshold, normalize, out_ids, out_probabilities)
 
     def above(
         self, arrays: Arrays, log_threshold: np.float32, normalize: bool
@@ -55,7 +53,7 @@ class TreeSearch:
         row = 0
         while True:
             row = search_above(
-                self.nodes, *map(read_only, arrays), row, log_threshold, normalize, indptr, ids, probabilities
+                self.nodes, *_read_only(arrays), row, log_threshold, normalize, indptr, ids, probabilities
             )
             if row == n_rows:
                 break
@@ -71,9 +69,13 @@ class TreeSearch:
 
         out = np.empty(len(labels[1]), np.float32)
         score_labels(
-            self.nodes, *map(read_only, arrays), read_only(labels[0]), read_only(labels[1]), normalize, out
+            self.nodes, *_read_only(arrays), read_only(labels[0]), read_only(labels[1]), normalize, out
         )
         return out
+
+
+def _read_only(arrays: Arrays) -> Arrays:
+    return read_only(arrays[0]), read_only(arrays[1]), read_only(arrays[2])
 
 
 def merge_labels(rows: NDArray[np.int64], ids: NDArray[np.int32], n_rows: int) -> Labels:
@@ -150,3 +152,17 @@ def _best_per_row(
     order = np.lexsort((ids, -probabilities, rows))
     take = order[indptr[:-1, None] + np.arange(k)]
     return ids[take], probabilities[take]
+
+
+def above_average(
+    trees: Sequence[TreeSearch], arrays: Arrays, threshold: float, log_threshold: np.float32, normalize: bool
+) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32]]:
+    """As :meth:`TreeSearch.above` for the average: a label that reaches it must reach it in some tree too."""
+    n_rows = len(arrays[0]) - 1
+    found = [search.above(arrays, log_threshold, normalize) for search in trees]
+    rows = np.concatenate([np.repeat(np.arange(n_rows), lengths) for lengths, _, _ in found])
+    indptr, ids = merge_labels(rows, np.concatenate([ids for _, ids, _ in found]), n_rows)
+    average = average_of_trees(trees, arrays, (indptr, ids), normalize)
+    keep = average >= np.float32(threshold)
+    row_of = np.repeat(np.arange(n_rows), np.diff(indptr))
+    return np.bincount(row_of[keep], minlength=n_rows), ids[keep], average[keep]

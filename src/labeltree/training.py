@@ -243,6 +243,7 @@ def _epoch_watch(config: Config, number: int, report: Callback) -> Callable[[Rep
         fraction = done.epoch / config.epochs
         seconds_left = (time.perf_counter() - began) * (1 - fraction) / fraction
         epoch = min(math.ceil(done.epoch), config.epochs)
+        speed = done.examples_per_second
         report(
             Progress(
                 "train",
@@ -252,9 +253,9 @@ def _epoch_watch(config: Config, number: int, report: Callback) -> Callable[[Rep
                 config.epochs,
                 fraction,
                 done.loss,
-                done.examples_per_second,
+                speed,
                 seconds_left,
-            )  # fmt: skip
+            )
         )
 
     return watch

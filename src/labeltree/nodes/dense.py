@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +16,7 @@ from labeltree.parallel import Pool
 from labeltree.tree import LabelTree
 
 # Steps of the optimizers. Word counts are far more skewed than those of nodes: with Adagrad's usual
-# power 1/2 rare words move as far as common ones and memorise their few rows. A power of 1/4 keeps them small.
+# power 1/2 rare words move as far as common ones and memorise their few rows; a power of 1/4 does better.
 POWERS = {"adagrad": (0.25, 0.5), "sgd": (0.0, 0.0)}  # of embeddings, of nodes
 EMBEDDING_RATES = {"adagrad": 0.6, "sgd": 1.0}
 INITIAL_RANGE = 0.1  # embeddings start uniform in +-this, node weights at 0
@@ -73,24 +73,31 @@ def fit_dense(
     scratch = [_make_scratch(max_block, batch_size) for _ in range(n_threads)]
     chunk = max(1, CHUNK_EXAMPLES // batch_size) * batch_size
     n_total = X.n_rows * config.epochs
+    loss = np.zeros(1)
     for epoch in range(config.epochs):
         order = random.permutation(X.n_rows).astype(np.int64)
-        loss = np.zeros(1)
+        loss[0] = 0.0
         for start in range(0, X.n_rows, chunk):
             rows = order[start : start + chunk]
             n_seen = epoch * X.n_rows + start
-            rates = [config.lr * (1.0 - n / n_total) for n in (n_seen, n_seen + len(rows))]
             step = dense.Step(
-                *rates, EMBEDDING_RATES[config.optimizer], *POWERS[config.optimizer], config.l2, batch_size
+                first_rate=config.lr * (1.0 - n_seen / n_total),
+                last_rate=config.lr * (1.0 - (n_seen + len(rows)) / n_total),
+                embedding_rate=EMBEDDING_RATES[config.optimizer],
+                embedding_power=POWERS[config.optimizer][0],
+                node_power=POWERS[config.optimizer][1],
+                l2=config.l2,
+                batch_size=batch_size,
             )
-            began = time.perf_counter()
-            pool.map(
-                lambda thread, rows=rows, n_seen=n_seen, step=step, loss=loss: dense.train_batches(
+
+            def work(thread: int, rows: Any = rows, n_seen: int = n_seen, step: Any = step) -> None:
+                dense.train_batches(
                     examples, blocks, parameters, plan, buffers, rows, n_seen, step,
                     n_threads, thread, scratch[thread], loss,
-                ),
-                range(n_threads),
-            )  # fmt: skip
+                )  # fmt: skip
+
+            began = time.perf_counter()
+            pool.map(work, range(n_threads))
             if not np.isfinite(loss[0]):
                 raise _diverged(config, epoch)
             done = start + len(rows)
