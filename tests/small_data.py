@@ -102,17 +102,23 @@ def write_xmlc(toy: Toy) -> str:
     return "\n".join(lines) + "\n"
 
 
-def slow_marginals(model: Model, X: Any) -> NDArray[np.float64]:
+def slow_marginals(model: Model, X: Any, normalize: bool = False) -> NDArray[np.float64]:
     """(n_rows, n_labels): the probability of every label by the definition, in 64-bit floats."""
     rows = model._rows(X)
     dense = np.zeros((rows.n_rows, rows.n_columns))
     dense[np.repeat(np.arange(rows.n_rows), np.diff(rows.indptr)), rows.indices] = rows.values
     total = np.zeros((rows.n_rows, model.n_labels))
     for search in model.trees:
+        tree = search.tree
         embedding, weights, bias = (array.astype(np.float64) for array in search.parameters)
         with np.errstate(over="ignore"):
             node = 1.0 / (1.0 + np.exp(-(dense @ embedding @ weights.T + bias)))
-        for n in range(1, search.tree.n_nodes):  # a parent stands before its children
-            node[:, n] *= node[:, search.tree.parent[n]]
-        total += node[:, search.tree.leaf_of_label]
+        for parent in np.flatnonzero(tree.n_children):  # a parent stands before its children
+            first = tree.first_child[parent]
+            children = slice(first, first + tree.n_children[parent])
+            if normalize:
+                sums = node[:, children].sum(axis=1, keepdims=True)
+                node[:, children] /= np.where((sums > 0) & (sums < 1), sums, 1.0)
+            node[:, children] *= node[:, [parent]]
+        total += node[:, tree.leaf_of_label]
     return total / len(model.trees)

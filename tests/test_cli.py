@@ -78,7 +78,7 @@ def lines_of(capsys: pytest.CaptureFixture[str], *arguments: str | Path) -> list
 
 
 def pairs_of(line: str) -> list[tuple[str, float]]:
-    cells = line.split("\t")
+    cells = line.split("\t") if line else []
     return [(label, float(chance)) for label, chance in zip(cells[::2], cells[1::2], strict=True)]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import io
 import pickle
+from pathlib import Path
 from typing import Any
 
 import joblib
@@ -22,7 +23,7 @@ from sklearn.utils.estimator_checks import check_estimator
 
 import labeltree
 from labeltree.config import PRESETS, parameters
-from labeltree.errors import DataError, LabelTreeError, ParameterError
+from labeltree.errors import DataError, LabelTreeError, ParameterError, TreeError
 from labeltree.estimator import LabelTreeClassifier
 
 # Reviewed: each is a decision of the design or of the method, none a defect to hide.
@@ -298,6 +299,27 @@ def test_one_class_per_row() -> None:
     np.testing.assert_allclose(probabilities.sum(axis=1), 1)
     np.testing.assert_array_equal(classifier.classes_[probabilities.argmax(axis=1)], predicted)
     assert [row[0] for row in classifier.predict_topk(texts, k=2)] == predicted.tolist()
+
+
+def test_a_tree_file_has_the_labels_names(tmp_path: Path) -> None:
+    def numbered(lists: list[list[str]]) -> list[list[int]]:
+        return [[100 - TOPICS.index(label) for label in row] for row in lists]
+
+    for y, test in ((TRAIN_LABELS, TEST_LABELS), (numbered(TRAIN_LABELS), numbered(TEST_LABELS))):
+        grown = small(tree="huffman").fit(TRAIN_TEXTS, y)
+        tree = grown.model_.label_trees[0]
+        tree.write(tmp_path / "tree.txt", grown.model_.label_names)
+        given = small(tree=str(tmp_path / "tree.txt")).fit(TRAIN_TEXTS, y)
+        assert given.model_.label_names == grown.model_.label_names
+        depths = given.model_.label_trees[0].depth_of_leaves
+        np.testing.assert_array_equal(depths, tree.depth_of_leaves)
+        assert len(set(depths.tolist())) > 1  # else labels could be swapped unseen
+        assert given.score(TEST_TEXTS, test) == 1.0
+    (tmp_path / "tree.txt").write_text("root leaf art\n")
+    with pytest.raises(TreeError, match=r"tree\.txt"):
+        small(tree=str(tmp_path / "tree.txt")).fit(TRAIN_TEXTS, TRAIN_LABELS)
+    with pytest.raises(ParameterError, match="absent"):
+        small(tree="absent.txt").fit(TRAIN_TEXTS, TRAIN_LABELS)
 
 
 def test_sample_weight_decides_between_contradicting_rows() -> None:

@@ -21,7 +21,6 @@ from labeltree.data.labels import label_rows
 from labeltree.data.matrices import is_sparse
 from labeltree.data.rows import LabelRows
 from labeltree.errors import DataError, ParameterError
-from labeltree.features.strings import StringTable
 from labeltree.model import Model, load
 from labeltree.training import train
 
@@ -99,10 +98,16 @@ class LabelTreeClassifier(ClassifierMixin, BaseEstimator):
             features = [features[row] for row in kept] if isinstance(features, list) else features[kept]
             indicator, weights = indicator[kept], weights[kept]
         values = {name: _plain(getattr(self, name)) for name in _CONFIG_PARAMETERS}
-        model = train(features, indicator, sample_weight=weights, threads=_plain(self.threads), **values)
         # Trained by column numbers, so that lists and matrices of the same labels give the same model.
-        model.labels = StringTable.from_strings([str(label) for label in target.classes.tolist()])
-        self.model_ = model
+        names = [str(label) for label in target.classes.tolist()]
+        self.model_ = train(
+            features,
+            indicator,
+            sample_weight=weights,
+            label_names=names,
+            threads=_plain(self.threads),
+            **values,
+        )
         self.classes_ = target.classes
         self.multilabel_ = target.multilabel
 

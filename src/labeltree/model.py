@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -234,7 +234,7 @@ class Model:
             return self.features.transform(sparse_rows(X, self.n_features))
         if type(X) is SparseRows or is_sparse(X):
             return sparse_rows(X, self.n_features)
-        if isinstance(X, (str, bytes)):
+        if isinstance(X, (str, bytes)) or not isinstance(X, Iterable):
             raise DataError(f"X must be a list of texts, but is {X!r:.60}; wrap a single text in a list")
         return self.features.transform_texts(X if type(X) is list else list(X))
 

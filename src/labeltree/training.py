@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -73,6 +73,7 @@ def train(
     Y: Any = None,
     *,
     sample_weight: Any = None,
+    label_names: Sequence[str] | None = None,
     config: Config | None = None,
     preset: str | None = None,
     format: str = "auto",
@@ -84,7 +85,8 @@ def train(
     """Train a model on a file, or on texts or vectors with their labels.
 
     ``X`` is the path of a data file with labels (``-``: standard input), or a list of texts or a sparse or
-    dense matrix; then ``Y`` is a list of lists of labels or an indicator matrix. ``parameters`` are those of
+    dense matrix; then ``Y`` is a list of lists of labels or an indicator matrix, and ``label_names`` may give
+    the names of the labels in the order of their ids (of the matrix' columns). ``parameters`` are those of
     :class:`labeltree.config.Config`. The callback gets a :class:`Progress` several times per epoch; what it
     raises ends the training.
     """
@@ -92,7 +94,7 @@ def train(
     report = callback or (lambda progress: None)
     with Pool(threads) as pool:
         report(_stage("read", config, 0.0))
-        data = read_training_data(X, Y, config, format, skip_bad_lines)
+        data = read_training_data(X, Y, config, format, skip_bad_lines, label_names)
         weight = _check_weight(sample_weight, data.X.n_rows)
         report(_stage("read", config, 1.0))
         trees = []
@@ -150,16 +152,21 @@ def estimate(
 
 
 def read_training_data(
-    X: Any, Y: Any, config: Config, format: str = "auto", skip_bad_lines: bool = False
+    X: Any,
+    Y: Any,
+    config: Config,
+    format: str = "auto",
+    skip_bad_lines: bool = False,
+    label_names: Sequence[str] | None = None,
 ) -> TrainingData:
     """Features, rows and labels of a file or of objects in memory, checked for being trainable."""
     if isinstance(X, (str, Path)):
-        if Y is not None:
-            raise DataError("Y must be None when X is the path of a file, whose lines have the labels")
+        if Y is not None or label_names is not None:
+            raise DataError("Y and label_names must be None when X is a file, whose lines have the labels")
         data = _read_file(X, config, check_format(format), BadLines(skip=skip_bad_lines))
         place = f"{X}: "
     else:
-        data = _read_memory(X, Y, config)
+        data = _read_memory(X, Y, config, label_names)
         place = ""
     if data.X.n_rows == 0:
         raise DataError(f"{place}no rows to train on")
@@ -186,7 +193,7 @@ def _read_file(path: str | Path, config: Config, format: str, bad_lines: BadLine
     return TrainingData(features, rows, Y, labels, bad_lines.skipped)
 
 
-def _read_memory(X: Any, Y: Any, config: Config) -> TrainingData:
+def _read_memory(X: Any, Y: Any, config: Config, label_names: Sequence[str] | None) -> TrainingData:
     if Y is None:
         raise DataError("Y is missing: give the labels of each row, or the path of a file as X")
     features: Features
@@ -195,7 +202,10 @@ def _read_memory(X: Any, Y: Any, config: Config) -> TrainingData:
         features, rows = VectorFeatures.fit(sparse_rows(X), config)
     else:
         features, _, rows, _ = TextFeatures.fit(text_blocks(X), config)
-    labels, names = label_rows(Y, n_rows=rows.n_rows)
+    labels, names = label_rows(Y, label_names, n_rows=rows.n_rows)
+    if len(labels.indices) and labels.indices.min() < 0:
+        row = int(np.searchsorted(labels.indptr, np.argmin(labels.indices), side="right")) - 1
+        raise DataError(f"Y, row {row}: a label is not among the {len(names)} label_names")
     return TrainingData(features, rows, labels, StringTable.from_strings(list(names)), 0)
 
 

@@ -73,6 +73,7 @@ def fit_dense(
     scratch = [_make_scratch(max_block, batch_size) for _ in range(n_threads)]
     chunk = max(1, CHUNK_EXAMPLES // batch_size) * batch_size
     n_total = X.n_rows * config.epochs
+    learned = np.isfinite(bias)
     loss = np.zeros(1)
     for epoch in range(config.epochs):
         order = random.permutation(X.n_rows).astype(np.int64)
@@ -103,7 +104,17 @@ def fit_dense(
             done = start + len(rows)
             seconds = max(time.perf_counter() - began, 1e-9)
             report(Report(epoch + done / X.n_rows, loss[0] / done, len(rows) / seconds))
-    return DenseParameters(parameters.embedding, parameters.weights, parameters.bias)
+    fitted = DenseParameters(parameters.embedding, parameters.weights, bias)
+    # a loss is taken before its step, so the last step needs a look of its own
+    if not all(_all_finite(array) for array in (*fitted[:2], bias[learned])):
+        raise _diverged(config, config.epochs - 1)
+    return fitted
+
+
+def _all_finite(array: NDArray[np.float32]) -> bool:
+    """By their sum, which needs no memory; float64 holds any sum of finite float32."""
+    with np.errstate(invalid="ignore"):
+        return bool(np.isfinite(array.sum(dtype=np.float64)))
 
 
 def _diverged(config: Config, epoch: int) -> TrainingError:
@@ -125,7 +136,8 @@ def _prepare(examples, tree):  # type: ignore[no-untyped-def]
     n_positives = np.empty(len(examples.weight), np.int64)
     node_weight = np.zeros(tree.n_nodes, np.float64)
     dense.count_visits(examples, blocks, n_visits, n_positives, node_weight)
-    total = float(examples.weight.sum(dtype=np.float64))
+    # One after another, as the kernel adds: a root that is always positive must have exactly this weight.
+    total = float(np.cumsum(examples.weight, dtype=np.float64)[-1])
     bias = initial_bias(node_weight, tree, total)
     is_constant = np.logical_and.reduceat(np.isinf(bias), start[:-1])
     return blocks._replace(is_constant=is_constant), bias, n_visits, n_positives

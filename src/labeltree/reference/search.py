@@ -1,0 +1,109 @@
+"""What search finds, the slow way: the probability of every label, then sorting. And Algorithm 2 as printed.
+
+    P(label | x) = product over the path from the root to the leaf of P(node | parent, x), the root's included
+
+Twin of the kernels in :mod:`labeltree.kernels.search` and of :mod:`labeltree.predicting`.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from labeltree.nodes.dense import DenseParameters
+from labeltree.reference.training import hidden_vector
+from labeltree.tree import LabelTree
+
+Array = NDArray[np.float64]
+
+
+def log_sigmoid(score: float) -> float:
+    """log(1 / (1 + exp(-score))), of any score."""
+    if score == -math.inf:
+        return -math.inf
+    return min(score, 0.0) - math.log1p(math.exp(-abs(score)))
+
+
+def log_conditionals(
+    tree: LabelTree, parameters: DenseParameters, features: Mapping[int, float], normalize: bool = False
+) -> Array:
+    """(n_nodes,) log P(node | parent, x).
+
+    Siblings that sum to less than 1 contradict each other: if the parent is positive, so is at least one of
+    them. With ``normalize`` they are scaled to sum to 1, unless all are 0.
+    """
+    h = hidden_vector(parameters.embedding, features)
+    result = np.empty(tree.n_nodes)
+    for node in range(tree.n_nodes):
+        weights = parameters.weights[node].astype(np.float64)
+        result[node] = log_sigmoid(float(np.sum(weights * h)) + float(parameters.bias[node]))
+    if normalize:
+        for parent in np.flatnonzero(tree.n_children):
+            first = int(tree.first_child[parent])
+            siblings = slice(first, first + int(tree.n_children[parent]))
+            log_total = np.logaddexp.reduce(result[siblings])
+            if -math.inf < log_total < 0.0:
+                result[siblings] -= log_total
+    return result
+
+
+def log_marginals(tree: LabelTree, conditionals: Array) -> Array:
+    """(n_labels,) log P(label | x): the conditionals summed along each path, from the root on."""
+    log_probability = np.empty(tree.n_nodes)
+    for node in range(tree.n_nodes):  # parents stand before their children
+        above = log_probability[tree.parent[node]] if node > 0 else 0.0
+        log_probability[node] = above + conditionals[node]
+    return log_probability[tree.leaf_of_label]
+
+
+def marginals(
+    trees: Sequence[tuple[LabelTree, DenseParameters]], features: Mapping[int, float], normalize: bool = False
+) -> Array:
+    """(n_labels,) P(label | x): of one tree, or the average of several."""
+    return np.mean(
+        [
+            np.exp(log_marginals(tree, log_conditionals(tree, parameters, features, normalize)))
+            for tree, parameters in trees
+        ],
+        axis=0,
+    )
+
+
+def top_k(probabilities: Array, k: int, threshold: float = 0.0) -> tuple[list[int], list[float]]:
+    """The k most probable labels that reach the threshold, best first, of equal ones the lower label first.
+
+    Where there are fewer the label is -1 and its probability 0.
+    """
+    order = sorted(range(len(probabilities)), key=lambda label: (-probabilities[label], label))
+    best = [label for label in order if probabilities[label] >= threshold][:k]
+    n_missing = k - len(best)
+    return best + [-1] * n_missing, [float(probabilities[label]) for label in best] + [0.0] * n_missing
+
+
+def labels_above(probabilities: Array, threshold: float) -> list[int]:
+    """All labels that reach the threshold."""
+    return [label for label, probability in enumerate(probabilities) if probability >= threshold]
+
+
+def best_first(tree: LabelTree, conditionals: Array, k: int) -> list[tuple[int, float]]:
+    """Algorithm 2: uniform-cost search for the k most probable labels.
+
+    A node's probability is never above its parent's. So when a leaf is the best node in the queue, no label
+    still below an inner node can be better: the leaf is the next label. At equal probability inner nodes go
+    first, so that all equal labels are in the queue, then the lower label.
+    """
+    found: list[tuple[int, float]] = []
+    queue = [(-conditionals[0], int(tree.label[0]), 0)]
+    while queue and len(found) < k:
+        cost, label, node = heapq.heappop(queue)
+        if label >= 0:
+            found.append((label, math.exp(-cost)))
+            continue
+        first = int(tree.first_child[node])
+        for child in range(first, first + int(tree.n_children[node])):
+            heapq.heappush(queue, (cost - conditionals[child], int(tree.label[child]), child))
+    return found

@@ -1,0 +1,400 @@
+"""Behaviours that every combination of the grid has. A new kind of tree, node or optimizer is one more line.
+
+How a point of the grid is trained is in ``OPTIMIZERS`` and ``GRID``; all tests run on all points.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+from small_data import LABELS, N_FEATURES, N_LABELS, empty_rows, make_toy, slow_marginals, take_rows
+
+import labeltree
+from labeltree.data.rows import SparseRows
+from labeltree.errors import DataError, LabelTreeError, ParameterError
+from labeltree.model import Model
+from labeltree.training import Progress
+from labeltree.tree import LabelTree
+
+KINDS = ("text", "vectors")
+TREES = ("kmeans", "huffman", "complete", "flat", "file")
+OPTIMIZERS: dict[str, dict[str, Any]] = {
+    "adagrad": dict(optimizer="adagrad", batch_size=32, lr=0.2),
+    "sgd": dict(optimizer="sgd", batch_size=1, lr=0.5),  # the paper's algorithm
+    "sgd-batches": dict(optimizer="sgd", batch_size=16, lr=0.2),
+}
+SMALL: dict[str, Any] = dict(dim=16, epochs=15, max_leaves=3)
+
+TRAIN, TEST = make_toy(200, seed=0), make_toy(300, seed=1)
+
+
+class Point(NamedTuple):
+    kind: str
+    tree: str
+    optimizer: str
+    trees: int
+
+    @property
+    def name(self) -> str:
+        return f"{self.kind}-{self.tree}-{self.optimizer}-{self.trees}"
+
+
+GRID = [Point(*choice) for choice in itertools.product(KINDS, TREES, ("adagrad", "sgd"), (1, 2))]
+GRID += [Point(kind, "kmeans", "sgd-batches", 1) for kind in KINDS]
+
+Train = Callable[..., Model]
+
+
+@pytest.fixture(scope="session")
+def tree_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A tree of uneven depth: a chain of pairs with a wide end."""
+    path = tmp_path_factory.mktemp("contract") / "labels.tree"
+    path.write_text(
+        "".join(f"n{i} leaf{i} {LABELS[i]}\nn{i} n{i + 1}\n" for i in range(6))
+        + "".join(f"n6 leaf{i} {LABELS[i]}\n" for i in range(6, N_LABELS))
+    )
+    return path
+
+
+@pytest.fixture(scope="module", params=GRID, ids=lambda point: point.name)
+def point(request: pytest.FixtureRequest) -> Point:
+    return request.param
+
+
+@pytest.fixture(scope="module")
+def train(point: Point, tree_file: Path) -> Train:
+    """``labeltree.train`` on the toy data with the parameters of the grid's point."""
+    parameters = SMALL | OPTIMIZERS[point.optimizer] | {"trees": point.trees}
+    parameters["tree"] = str(tree_file) if point.tree == "file" else point.tree
+
+    def run(X: Any = None, Y: Any = None, **changes: Any) -> Model:
+        X = TRAIN.rows(point.kind) if X is None else X
+        return labeltree.train(X, TRAIN.Y if Y is None else Y, **(parameters | changes))
+
+    return run
+
+
+@pytest.fixture(scope="module")
+def model(train: Train) -> Model:
+    return train()
+
+
+@pytest.fixture(scope="module")
+def X(point: Point) -> Any:
+    return TEST.rows(point.kind)
+
+
+def file_bytes(model: Model, folder: Path) -> bytes:
+    path = folder / "saved.labeltree"
+    model.save(path)
+    return path.read_bytes()
+
+
+def same_rows(one: SparseRows, other: SparseRows) -> bool:
+    return one.n_columns == other.n_columns and all(map(np.array_equal, one[:3], other[:3]))
+
+
+def test_the_toy_problem_is_learned(model: Model, X: Any) -> None:
+    ids, _ = model.predict_arrays(X, k=1)
+    hits = [model.label_names[id] in labels for id, labels in zip(ids[:, 0], TEST.Y, strict=True) if labels]
+    assert np.mean(hits) > 0.95
+
+
+def test_rows_without_labels_get_lower_probabilities(model: Model, X: Any) -> None:
+    """The root's classifier works: rows of noise words are known to have no label."""
+    _, best = model.predict_arrays(X, k=1)
+    labelled = np.array([bool(labels) for labels in TEST.Y])
+    assert best[~labelled].mean() < 0.7 * best[labelled].mean()
+
+
+@pytest.mark.parametrize("normalize", [False, True])
+def test_probabilities_are_those_of_the_definition(model: Model, X: Any, normalize: bool) -> None:
+    expected = slow_marginals(model, X, normalize)
+    found = model.probability(X, model.label_names, normalize=normalize)
+    assert found.dtype == np.float32
+    np.testing.assert_allclose(found, expected, rtol=2e-5, atol=1e-7)
+
+
+@pytest.mark.parametrize("normalize", [False, True])
+def test_top_k_is_exact_sorted_and_made_of_probabilities(model: Model, X: Any, normalize: bool) -> None:
+    marginals = model.probability(X, model.label_names, normalize=normalize)
+    ids, probabilities = model.predict_arrays(X, k=4, normalize=normalize)
+    assert ids.dtype == np.int32
+    assert probabilities.dtype == np.float32
+    assert ids.shape == probabilities.shape == (len(TEST.texts), 4)
+    assert np.all((probabilities >= 0) & (probabilities <= 1))
+    assert np.all(np.diff(probabilities, axis=1) <= 0)
+    assert all(len(set(row)) == 4 for row in ids.tolist())
+    np.testing.assert_allclose(probabilities, -np.sort(-marginals, axis=1)[:, :4], rtol=2e-6)
+    np.testing.assert_allclose(probabilities, np.take_along_axis(marginals, ids, 1), rtol=2e-6)
+
+
+@pytest.mark.parametrize("threshold", [0.01, 0.3, 0.9])
+def test_threshold_keeps_what_is_above(model: Model, X: Any, threshold: float) -> None:
+    marginals = model.probability(X, model.label_names)
+    sure = np.abs(marginals - threshold) > 1e-5  # what stands on the threshold may fall on either side
+    rows = model.predict_rows(X, threshold)
+    found = np.zeros_like(marginals)
+    for i in range(rows.n_rows):
+        ids = rows.indices[rows.indptr[i] : rows.indptr[i + 1]]
+        assert np.all(np.diff(ids) > 0)
+        found[i, ids] = rows.values[rows.indptr[i] : rows.indptr[i + 1]]
+    assert np.array_equal(found[sure] > 0, marginals[sure] >= threshold)
+    np.testing.assert_allclose(found[found > 0], marginals[found > 0], rtol=2e-6)
+    ids, probabilities = model.predict_arrays(X, k=N_LABELS, threshold=threshold)
+    assert np.array_equal((ids >= 0).sum(axis=1), (probabilities > 0).sum(axis=1))
+    np.testing.assert_array_equal((ids >= 0).sum(axis=1), np.diff(rows.indptr))
+
+
+def test_names_and_arrays_agree(model: Model, X: Any) -> None:
+    ids, probabilities = model.predict_arrays(X, k=3)
+    answers = model.predict(X, k=3)
+    assert [[name for name, _ in row] for row in answers] == [
+        [model.label_names[id] for id in row] for row in ids
+    ]
+    assert [[p for _, p in row] for row in answers] == probabilities.tolist()
+    for row, above in zip(answers, model.predict(X, k=None, threshold=0.2), strict=True):
+        assert [pair for pair in row if pair[1] > 0.2 + 1e-5] == [
+            pair for pair in above[:3] if pair[1] > 0.2 + 1e-5
+        ]
+
+
+def test_one_row_is_the_batch(model: Model, X: Any) -> None:
+    batch_ids, batch = model.predict_arrays(X, k=5)
+    marginals = model.probability(X, model.label_names)
+    above = model.predict_rows(X, 0.1)
+    for i in range(0, len(TEST.texts), 17):
+        row = take_rows(X, [i])
+        ids, probabilities = model.predict_arrays(row, k=5)
+        assert np.array_equal(ids[0], batch_ids[i])
+        assert np.array_equal(probabilities[0], batch[i])
+        assert np.array_equal(model.probability(row, model.label_names)[0], marginals[i])
+        alone = model.predict_rows(row, 0.1)
+        part = slice(above.indptr[i], above.indptr[i + 1])
+        assert np.array_equal(alone.indices, above.indices[part])
+        assert np.array_equal(alone.values, above.values[part])
+
+
+def test_threads_do_not_change_predictions(model: Model, X: Any) -> None:
+    best = model.predict_arrays(X, k=5, threads=1)
+    above = model.predict_rows(X, 0.1, threads=1)
+    marginals = model.probability(X, LABELS[:3], threads=1)
+    for threads in (2, 3):
+        assert all(map(np.array_equal, model.predict_arrays(X, k=5, threads=threads), best))
+        assert same_rows(model.predict_rows(X, 0.1, threads=threads), above)
+        assert np.array_equal(model.probability(X, LABELS[:3], threads=threads), marginals)
+
+
+def test_a_model_may_be_used_by_many_threads_at_once(model: Model, X: Any) -> None:
+    expected = model.predict(X, k=3)
+    with ThreadPoolExecutor(4) as pool:
+        answers = list(pool.map(lambda _: model.predict(X, k=3, threads=2), range(8)))
+    assert all(answer == expected for answer in answers)
+
+
+def test_empty_row_gets_what_the_biases_say(model: Model, point: Point) -> None:
+    X = empty_rows(point.kind, 2)
+    found = model.probability(X, model.label_names)
+    assert np.all(np.isfinite(found))
+    assert np.array_equal(found[0], found[1])
+    assert 0.0 < found.min() <= found.max() < 1.0
+    np.testing.assert_allclose(found, slow_marginals(model, X), rtol=2e-5)
+    ids, probabilities = model.predict_arrays(X, k=N_LABELS)
+    assert sorted(ids[0]) == list(range(N_LABELS))
+    np.testing.assert_allclose(probabilities[0], -np.sort(-found[0]), rtol=2e-6)
+
+
+def test_what_is_unknown_or_zero_is_as_if_absent(model: Model, point: Point) -> None:
+    if point.kind == "text":
+        nothing: Any = ["words nobody ever saw", "\t \n", "\u2003unknown\x00words"]
+    else:
+        zeros = np.zeros(3, np.float32)
+        nothing = SparseRows(np.arange(4), np.array([0, 5, N_FEATURES - 1], np.int32), zeros, N_FEATURES)
+    expected = model.probability(empty_rows(point.kind, 3), model.label_names)
+    assert np.array_equal(model.probability(nothing, model.label_names), expected)
+    assert model.predict(nothing, k=3) == model.predict(empty_rows(point.kind, 3), k=3)
+
+
+def test_before_any_step_probabilities_are_frequencies(train: Train, point: Point, X: Any) -> None:
+    """Along a path the frequencies among the parent's examples multiply to the label's own."""
+    model = train(lr=0.0, epochs=1)
+    expected = [TRAIN.indicator[:, LABELS.index(name)].mean() for name in model.label_names]
+    for rows in (X, empty_rows(point.kind)):
+        found = model.probability(rows, model.label_names)
+        np.testing.assert_allclose(found, np.broadcast_to(expected, found.shape), rtol=1e-5)
+    assert np.array_equal(model.label_counts, np.rint(np.array(expected) * len(TRAIN.Y)))
+
+
+def test_k_larger_than_the_labels_is_filled_up(model: Model, X: Any) -> None:
+    ids, probabilities = model.predict_arrays(X, k=N_LABELS + 3)
+    assert np.all(ids[:, N_LABELS:] == -1)
+    assert np.all(probabilities[:, N_LABELS:] == 0)
+    assert np.all(np.sort(ids[:, :N_LABELS], axis=1) == np.arange(N_LABELS))
+    exact_ids, exact = model.predict_arrays(X, k=N_LABELS)
+    assert np.array_equal(ids[:, :N_LABELS], exact_ids)
+    assert np.array_equal(probabilities[:, :N_LABELS], exact)
+    assert all(len(row) == N_LABELS for row in model.predict(X, k=N_LABELS + 3))
+
+
+def test_no_rows_give_no_answers(model: Model, point: Point) -> None:
+    none = empty_rows(point.kind, 0)
+    assert model.predict(none) == []
+    ids, probabilities = model.predict_arrays(none, k=3)
+    assert ids.shape == probabilities.shape == (0, 3)
+    assert model.probability(none, LABELS[:2]).shape == (0, 2)
+    assert model.predict_rows(none, 0.5).n_rows == 0
+
+
+@pytest.mark.parametrize("verify", [True, False])
+def test_saved_and_loaded_is_the_same_model(model: Model, X: Any, tmp_path: Path, verify: bool) -> None:
+    path = tmp_path / "first.labeltree"
+    model.save(path)
+    loaded = labeltree.load(path, verify=verify)
+    assert loaded.config == model.config
+    assert loaded.label_names == model.label_names
+    assert loaded.n_examples == model.n_examples
+    assert np.array_equal(loaded.label_counts, model.label_counts)
+    assert loaded.label_trees == model.label_trees
+    for one, other in zip(loaded.trees, model.trees, strict=True):
+        assert all(map(np.array_equal, one.parameters, other.parameters))
+    assert all(map(np.array_equal, loaded.predict_arrays(X, k=5), model.predict_arrays(X, k=5)))
+    assert same_rows(loaded.predict_rows(X, 0.1), model.predict_rows(X, 0.1))
+    assert loaded.inspect() == model.inspect()
+    assert file_bytes(loaded, tmp_path) == path.read_bytes()
+
+
+def test_same_seed_same_bytes_for_any_number_of_threads(train: Train, model: Model, tmp_path: Path) -> None:
+    expected = file_bytes(model, tmp_path)
+    for threads in (1, 2, 3):  # the model itself was trained with as many as there are CPUs
+        assert file_bytes(train(threads=threads), tmp_path) == expected, f"{threads} threads"
+
+
+def test_another_seed_gives_another_model(train: Train, model: Model) -> None:
+    other = train(seed=2)
+    assert not np.array_equal(other.trees[0].parameters.embedding, model.trees[0].parameters.embedding)
+
+
+def test_the_trees_of_an_ensemble_differ_and_the_first_is_the_single_one(train: Train, model: Model) -> None:
+    single = train(trees=1)
+    assert single.label_trees[0] == model.label_trees[0]
+    assert all(map(np.array_equal, single.trees[0].parameters, model.trees[0].parameters))
+    if len(model.trees) == 2:
+        assert not np.array_equal(model.trees[0].parameters.embedding, model.trees[1].parameters.embedding)
+
+
+def test_progress_is_told_in_order(train: Train, point: Point) -> None:
+    heard: list[Progress] = []
+    train(callback=heard.append)
+    stages = [(progress.stage, progress.tree) for progress in heard]
+    expected = [("read", 1)]
+    for tree in range(1, point.trees + 1):
+        expected += [("tree", tree), ("train", tree)]
+    assert [stage for stage, _ in itertools.groupby(stages)] == expected
+    for (stage, _), group in itertools.groupby(heard, key=lambda progress: (progress.stage, progress.tree)):
+        steps = list(group)
+        fractions = [step.fraction for step in steps]
+        assert fractions == sorted(fractions)
+        assert fractions[-1] == 1.0
+        assert all(step.trees == point.trees and step.epochs == SMALL["epochs"] for step in steps)
+        if stage == "train":
+            assert {step.epoch for step in steps} == set(range(1, SMALL["epochs"] + 1))
+            assert all(0 < step.loss < 100 and step.examples_per_second > 0 for step in steps)
+            assert all(step.seconds_left >= 0 for step in steps)
+            assert steps[-1].loss < steps[0].loss
+        else:
+            assert all(math.isnan(step.loss) and step.epoch == 0 for step in steps)
+
+
+@pytest.mark.parametrize(
+    ("stage", "error"), [("read", RuntimeError), ("tree", RuntimeError), ("train", KeyboardInterrupt)]
+)
+def test_what_the_callback_raises_ends_training(train: Train, stage: str, error: type[BaseException]) -> None:
+    heard: list[str] = []
+
+    def stop(progress: Progress) -> None:
+        heard.append(progress.stage)
+        if progress.stage == stage:
+            raise error("enough")
+
+    before = threading.active_count()
+    with pytest.raises(error, match="enough"):
+        train(callback=stop, threads=2)
+    assert heard.count(stage) == 1
+    assert threading.active_count() == before
+
+
+def test_weights_count_like_copies(train: Train, point: Point) -> None:
+    """Biases start at weighted frequencies: a row of weight 2 is there twice, one of weight 0 not at all."""
+    weight = np.tile(np.array([2.0, 0.0, 1.0, 1.0]), 50)
+    model = train(sample_weight=weight, lr=0.0, epochs=1)
+    share = weight @ TRAIN.indicator / weight.sum()
+    expected = [share[LABELS.index(name)] for name in model.label_names]
+    found = model.probability(empty_rows(point.kind), model.label_names)[0]
+    np.testing.assert_allclose(found, expected, rtol=1e-5)
+
+
+def test_rows_of_weight_zero_teach_nothing(train: Train, point: Point, X: Any) -> None:
+    """Rows with wrong labels do no harm if their weight is 0."""
+    wrong = [[LABELS[(LABELS.index(label) + 1) % N_LABELS] for label in labels] for labels in TRAIN.Y]
+    rows = list(range(len(TRAIN.Y)))
+    both = take_rows(TRAIN.rows(point.kind), rows + rows)
+    weight = np.repeat([1.0, 0.0], len(rows))
+    model = train(both, TRAIN.Y + wrong, sample_weight=weight)
+    ids, _ = model.predict_arrays(X, k=1)
+    hits = [model.label_names[id] in labels for id, labels in zip(ids[:, 0], TEST.Y, strict=True) if labels]
+    assert np.mean(hits) > 0.95
+
+
+def test_labels_without_examples_come_last_with_probability_zero(
+    train: Train, point: Point, X: Any, tmp_path: Path
+) -> None:
+    absent = [3, 10]
+    Y = np.concatenate([TRAIN.indicator, np.zeros((len(TRAIN.Y), 1), np.int8)], axis=1)
+    Y[:, absent] = 0
+    parameters: dict[str, Any] = {}
+    if point.tree == "file":
+        path = tmp_path / "tree"
+        LabelTree([-1] + [0] * 13, [-1, *range(13)]).write(path, [str(label) for label in range(13)])
+        parameters["tree"] = str(path)
+    model = train(Y=Y, **parameters)
+    ids, probabilities = model.predict_arrays(X, k=13)
+    assert sorted(ids[0, 10:]) == [3, 10, 12]
+    assert np.all(np.sort(ids[:, 10:], axis=1) == [3, 10, 12])
+    assert np.all(probabilities[:, 10:] == 0)
+    assert np.all(probabilities[:, :10] > 0)
+    assert np.all(model.probability(X, ["3", "10", "12"]) == 0)
+    assert not np.isin(model.predict_rows(X, 1e-6).indices, [3, 10, 12]).any()
+    assert model.inspect()["n_labels_without_examples"] == 3
+
+
+BAD_CALLS: dict[str, tuple[type[LabelTreeError], Callable[[Model, Any], Any]]] = {
+    "a string": (DataError, lambda model, X: model.predict("word1 word2")),
+    "k of 0": (ParameterError, lambda model, X: model.predict(X, k=0)),
+    "k of a half": (ParameterError, lambda model, X: model.predict(X, k=0.5)),
+    "k without limit": (ParameterError, lambda model, X: model.predict(X, k=None)),
+    "threshold of 2": (ParameterError, lambda model, X: model.predict(X, threshold=2.0)),
+    "threshold of nan": (ParameterError, lambda model, X: model.predict_rows(X, float("nan"))),
+    "threads of -1": (ParameterError, lambda model, X: model.predict_arrays(X, threads=-1)),
+    "unknown label": (DataError, lambda model, X: model.probability(X, ["no such topic"])),
+    "label as string": (DataError, lambda model, X: model.probability(X, "topic-1")),
+    "None": (DataError, lambda model, X: model.predict(None)),
+    "a number": (DataError, lambda model, X: model.predict(3)),
+    "wrong width": (DataError, lambda model, X: model.predict(X_OF_WIDTH_3)),
+    "list with None": (DataError, lambda model, X: model.predict(["word1", None])),
+}
+X_OF_WIDTH_3 = SparseRows(np.arange(2), np.zeros(1, np.int32), np.ones(1, np.float32), 3)
+
+
+def test_bad_calls_are_named(model: Model, X: Any) -> None:
+    for case, (error, call) in BAD_CALLS.items():
+        with pytest.raises(error) as caught:
+            call(model, X)
+        assert len(str(caught.value)) > 15, case

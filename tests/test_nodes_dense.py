@@ -1,0 +1,269 @@
+"""Training of dense nodes: the kernels against the reference, threads, constants, divergence, progress."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+from strategies import chain_tree, feature_dicts, label_rows, label_trees, sparse_rows
+
+from labeltree import LabelTree
+from labeltree.build.flat import build_flat
+from labeltree.config import Config
+from labeltree.errors import TrainingError
+from labeltree.kernels.dense import _apply_sigmoid
+from labeltree.nodes import dense
+from labeltree.nodes.dense import DenseParameters, Report, fit_dense, make_blocks
+from labeltree.parallel import Pool
+from labeltree.reference import training as reference
+from labeltree.reference.training import Example
+
+N_FEATURES = 7
+
+
+class Problem(NamedTuple):
+    tree: LabelTree
+    examples: list[Example]
+    n_features: int = N_FEATURES
+
+
+@st.composite
+def problems(draw: st.DrawFn) -> Problem:
+    """A tree and a few examples: some without features, without labels, or of weight 0."""
+    tree = draw(label_trees())
+    n_rows = draw(st.integers(1, 10))
+    features = draw(feature_dicts(N_FEATURES, n_rows))
+    label_sets = st.sets(st.integers(0, tree.n_labels - 1), max_size=min(4, tree.n_labels))
+    weights = st.sampled_from([1.0, 1.0, 0.0, 0.5, 3.0])
+    rows = [Example(row, draw(label_sets), draw(weights)) for row in features]
+    return Problem(tree, rows)
+
+
+def random_problem(tree: LabelTree, n_rows: int, seed: int, n_features: int = 40) -> Problem:
+    random = np.random.default_rng(seed)
+    rows = []
+    for _ in range(n_rows):
+        used = random.choice(n_features, random.integers(0, 12), replace=False)
+        features = {int(feature): float(random.normal()) for feature in used}
+        labels = random.choice(tree.n_labels, random.integers(0, min(5, tree.n_labels)), replace=False)
+        rows.append(Example(features, set(labels.tolist()), float(random.choice([1.0, 0.5, 2.0]))))
+    return Problem(tree, rows, n_features)
+
+
+def fit(
+    problem: Problem, config: Config, *, seed: int = 3, threads: int = 1
+) -> tuple[DenseParameters, list[Report]]:
+    reports: list[Report] = []
+    with Pool(threads) as pool:
+        parameters = fit_dense(
+            sparse_rows([dict(example.features) for example in problem.examples], problem.n_features),
+            label_rows([example.labels for example in problem.examples], problem.tree.n_labels),
+            problem.tree,
+            config,
+            weight=np.array([example.weight for example in problem.examples], np.float32),
+            seed=seed,
+            pool=pool,
+            report=reports.append,
+        )
+    return parameters, reports
+
+
+def assert_agrees(found: DenseParameters, expected: reference.Parameters, tolerance: float) -> None:
+    np.testing.assert_allclose(found.bias, expected.bias.values[:, 0], rtol=tolerance, atol=tolerance)
+    np.testing.assert_allclose(found.weights, expected.weights.values, rtol=tolerance, atol=tolerance)
+    np.testing.assert_allclose(found.embedding, expected.embedding.values, rtol=tolerance, atol=tolerance)
+
+
+def same_bytes(a: DenseParameters, b: DenseParameters) -> bool:
+    return all(x.tobytes() == y.tobytes() for x, y in zip(a, b, strict=True))
+
+
+@settings(max_examples=120, deadline=None)
+@given(
+    problem=problems(),
+    optimizer=st.sampled_from(["adagrad", "sgd"]),
+    batch_size=st.sampled_from([1, 2, 3, 64]),
+    epochs=st.sampled_from([1, 2]),
+    dim=st.sampled_from([1, 4, 9]),
+    l2=st.sampled_from([0.0, 0.01, 3.0]),
+    seed=st.integers(0, 99),
+)
+def test_agrees_with_the_reference(
+    problem: Problem, optimizer: str, batch_size: int, epochs: int, dim: int, l2: float, seed: int
+) -> None:
+    config = Config(optimizer=optimizer, batch_size=batch_size, epochs=epochs, dim=dim, l2=l2, lr=0.3)
+    found, reports = fit(problem, config, seed=seed)
+    expected, losses = reference.fit(problem.tree, problem.examples, problem.n_features, config, seed)
+    assert_agrees(found, expected, 1e-4)
+    assert [report.epoch for report in reports] == list(range(1, epochs + 1))
+    np.testing.assert_allclose([report.loss for report in reports], losses, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("optimizer", ["adagrad", "sgd"])
+@pytest.mark.parametrize("shape", ["flat", "chain"])
+def test_agrees_with_the_reference_after_many_steps(optimizer: str, shape: str) -> None:
+    tree = build_flat(200) if shape == "flat" else chain_tree(40)
+    problem = random_problem(tree, 40, seed=5)
+    config = Config(optimizer=optimizer, batch_size=8, epochs=5, dim=6, l2=1e-3, lr=0.2)
+    found, reports = fit(problem, config)
+    expected, losses = reference.fit(tree, problem.examples, problem.n_features, config, 3)
+    assert_agrees(found, expected, 1e-3)
+    np.testing.assert_allclose([report.loss for report in reports], losses, rtol=1e-4)
+    assert losses[-1] < losses[0]
+
+
+def test_learns_what_is_there_to_learn() -> None:
+    """Feature f means label f, so after training that label has the highest score."""
+    tree = chain_tree(6)
+    problem = Problem(tree, [Example({label: 1.0}, {label}) for label in range(6)] * 5, 6)
+    found, reports = fit(problem, Config(epochs=40, batch_size=4, dim=8, lr=0.5))
+    for label in range(6):
+        scores = found.weights @ found.embedding[label] + found.bias
+        positive = reference.positive_nodes(tree, {label}) - {0}
+        negative = reference.negative_nodes(tree, positive | {0})
+        assert all(scores[node] > 0 for node in positive)
+        assert all(scores[node] < 0 for node in negative)
+    assert reports[-1].loss < 0.3 * reports[0].loss
+
+
+@pytest.mark.parametrize("batch_size", [24, 100])
+@pytest.mark.parametrize("optimizer", ["adagrad", "sgd"])
+def test_threads_do_not_change_a_byte(optimizer: str, batch_size: int) -> None:
+    tree = build_flat(200)
+    problem = random_problem(tree, 150, seed=8)
+    config = Config(optimizer=optimizer, batch_size=batch_size, epochs=3, dim=10, lr=0.2)
+    one, reports = fit(problem, config, threads=1)
+    for threads in (2, 3, 5):
+        several, their_reports = fit(problem, config, threads=threads)
+        assert same_bytes(one, several)
+        assert [report.loss for report in reports] == [report.loss for report in their_reports]
+
+
+def test_the_seed_decides() -> None:
+    problem = random_problem(chain_tree(9), 30, seed=1)
+    config = Config(epochs=2, batch_size=4, dim=5)
+    first, again, other = (fit(problem, config, seed=seed)[0] for seed in (3, 3, 4))
+    assert same_bytes(first, again)
+    assert not same_bytes(first, other)
+
+
+@settings(max_examples=60, deadline=None)
+@given(problem=problems(), optimizer=st.sampled_from(["adagrad", "sgd"]))
+def test_constants_stay_constant(problem: Problem, optimizer: str) -> None:
+    first = reference.initial_bias(problem.tree, problem.examples)
+    found, _ = fit(problem, Config(epochs=2, batch_size=3, dim=4, lr=0.3, optimizer=optimizer))
+    constant = np.isinf(first)
+    assert np.array_equal(found.bias[constant], first[constant])
+    assert not found.weights[constant].any()
+    assert np.isfinite(found.bias[~constant]).all()
+
+
+def test_weights_of_any_size_make_no_false_constant() -> None:
+    """All rows have labels, so the root is constant, however the sum of the weights is rounded."""
+    weights = np.random.default_rng(0).random(1000).astype(np.float32) ** np.float32(30.0)
+    examples = [Example({0: 1.0}, {i % 3}, float(weight)) for i, weight in enumerate(weights)]
+    found, _ = fit(Problem(build_flat(3), examples), Config(epochs=1, dim=2))
+    assert found.bias[0] == math.inf
+    assert np.isfinite(found.bias[1:]).all()
+
+
+@pytest.mark.parametrize("batch_size", [1, 4, 64])
+@pytest.mark.parametrize("lr", [1e25, 1e38, 1e300])
+def test_divergence_is_an_error_that_names_a_smaller_step(lr: float, batch_size: int) -> None:
+    problem = random_problem(chain_tree(6), 30, seed=2)
+    with pytest.raises(TrainingError, match="lr=") as caught:
+        fit(problem, Config(optimizer="sgd", lr=lr, batch_size=batch_size, epochs=20, dim=4))
+    assert f"lr={lr:g} is too large" in str(caught.value)
+    assert f"try lr={lr / 10:g}" in str(caught.value)
+
+
+def test_divergence_in_the_very_last_step_is_seen() -> None:
+    """The loss of a batch is taken before its step, so the last step needs a look of its own."""
+    problem = random_problem(chain_tree(6), 30, seed=2)
+    with pytest.raises(TrainingError, match="try lr="):
+        fit(problem, Config(optimizer="sgd", lr=1e300, batch_size=64, epochs=1, dim=4))
+
+
+def test_divergence_is_seen_with_several_threads() -> None:
+    problem = random_problem(chain_tree(6), 60, seed=2)
+    with pytest.raises(TrainingError, match="try lr=1e"):
+        fit(problem, Config(optimizer="sgd", lr=1e30, batch_size=16, epochs=20, dim=4), threads=3)
+
+
+def test_reports_within_an_epoch(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Chunks are for reports only: the steps are those of one chunk."""
+    problem = random_problem(chain_tree(6), 30, seed=4)
+    config = Config(batch_size=4, epochs=2, dim=4)
+    whole, reports = fit(problem, config)
+    monkeypatch.setattr(dense, "CHUNK_EXAMPLES", 9)  # two batches, then
+    parts, part_reports = fit(problem, config)
+    for a, b in zip(whole, parts, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-6)
+    ends = [8 / 30, 16 / 30, 24 / 30, 1.0]
+    assert [report.epoch for report in part_reports] == pytest.approx(ends + [1 + end for end in ends])
+    assert [report.loss for report in part_reports[3::4]] == pytest.approx([r.loss for r in reports])
+    assert all(report.examples_per_second > 0 for report in part_reports)
+
+
+def test_what_a_report_raises_ends_training() -> None:
+    problem = random_problem(chain_tree(6), 30, seed=4)
+    reached = []
+
+    def stop(report: Report) -> None:
+        reached.append(report)
+        raise KeyboardInterrupt
+
+    rows = sparse_rows([dict(example.features) for example in problem.examples], problem.n_features)
+    labels = label_rows([example.labels for example in problem.examples], problem.tree.n_labels)
+    with Pool(2) as pool, pytest.raises(KeyboardInterrupt):
+        fit_dense(
+            rows, labels, problem.tree, Config(epochs=9, dim=3, batch_size=8),
+            weight=np.ones(30, np.float32), seed=1, pool=pool, report=stop,
+        )  # fmt: skip
+    assert len(reached) == 1
+
+
+@settings(max_examples=60, deadline=None)
+@given(tree=label_trees())
+def test_blocks_cover_each_node_once(tree: LabelTree) -> None:
+    start, first, last = make_blocks(tree)
+    assert start[0] == 0
+    assert start[-1] == tree.n_nodes
+    assert start[1] == 1  # the root has a block of its own
+    assert np.diff(start).min() >= 1
+    assert np.diff(start).max() <= dense.BLOCK_CHILDREN
+    for node in range(tree.n_nodes):
+        n_children = int(tree.n_children[node])
+        if n_children == 0:
+            assert (first[node], last[node]) == (-1, -2)  # so that a leaf has last - first + 1 = 0 blocks
+        else:
+            assert start[first[node]] == tree.first_child[node]
+            assert start[last[node] + 1] == tree.first_child[node] + n_children
+
+
+def test_blocks_of_very_many_children_are_limited() -> None:
+    start, first, last = make_blocks(build_flat(100_000))
+    assert last[0] - first[0] + 1 <= dense.MAX_BLOCKS
+    assert start[-1] == 100_001
+
+
+def float_range() -> NDArray[np.float32]:
+    small = np.linspace(-120.0, 120.0, 24_001)
+    large = np.array([1e3, 1e10, 3.4e38, np.inf, 1e-10, 1e-40, 0.0])
+    return np.concatenate([small, large, -large]).astype(np.float32)
+
+
+def test_sigmoid_is_accurate_for_every_score() -> None:
+    scores = float_range()
+    found = scores.copy()
+    _apply_sigmoid(found, len(found))
+    with np.errstate(over="ignore"):
+        expected = 1.0 / (1.0 + np.exp(-scores.astype(np.float64)))
+    np.testing.assert_allclose(found, expected, rtol=4e-7, atol=2e-38)
+    assert found.max() == 1.0
+    assert found.min() >= 0.0

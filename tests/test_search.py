@@ -1,0 +1,257 @@
+"""The search kernels against the probabilities of all labels, computed one by one and sorted."""
+
+from __future__ import annotations
+
+import math
+from concurrent.futures import ThreadPoolExecutor
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+from strategies import chain_tree, feature_dicts, label_trees, random_parameters, sparse_rows
+
+from labeltree import LabelTree
+from labeltree.build.flat import build_flat
+from labeltree.data.rows import SparseRows
+from labeltree.kernels.search import _apply_log_sigmoid
+from labeltree.nodes.dense import DenseParameters
+from labeltree.predicting import TreeSearch
+from labeltree.reference import search as reference
+
+N_FEATURES = 6
+ZERO = np.float32(-np.inf)  # the logarithm of no threshold
+
+
+class Case(NamedTuple):
+    tree: LabelTree
+    parameters: DenseParameters
+    features: list[dict[int, float]]
+
+    @property
+    def search(self) -> TreeSearch:
+        return TreeSearch(self.tree, self.parameters)
+
+    @property
+    def arrays(self) -> tuple[NDArray, NDArray, NDArray]:
+        return sparse_rows(self.features, N_FEATURES)[:3]
+
+    def marginals(self, row: int, normalize: bool = False) -> NDArray[np.float64]:
+        return reference.marginals([(self.tree, self.parameters)], self.features[row], normalize)
+
+
+@st.composite
+def cases(draw: st.DrawFn) -> Case:
+    """Scores from mild to extreme, some nodes constant, rows from empty to full."""
+    tree = draw(label_trees())
+    scale, constants = draw(st.sampled_from([0.3, 1.0, 8.0, 60.0])), draw(st.sampled_from([0.0, 0.3]))
+    dim, seed = draw(st.sampled_from([1, 3, 8])), draw(st.integers(0, 999))
+    parameters = random_parameters(tree, N_FEATURES, dim, seed, scale=scale, constants=constants)
+    return Case(tree, parameters, draw(feature_dicts(N_FEATURES, draw(st.integers(1, 3)))))
+
+
+@st.composite
+def tied_cases(draw: st.DrawFn) -> Case:
+    """Every node has probability 0, 1/2 or 1, so very many labels are exactly equal."""
+    tree = draw(label_trees())
+    bias = draw(
+        st.lists(
+            st.sampled_from([-math.inf, 0.0, 0.0, 0.0, math.inf]),
+            min_size=tree.n_nodes,
+            max_size=tree.n_nodes,
+        )
+    )
+    embedding, weights = np.zeros((N_FEATURES, 2), np.float32), np.zeros((tree.n_nodes, 2), np.float32)
+    return Case(tree, DenseParameters(embedding, weights, np.array(bias, np.float32)), [{}, {2: 1.0}])
+
+
+def topk(
+    case: Case, k: int, log_threshold: np.float32 = ZERO, normalize: bool = False
+) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+    ids = np.full((len(case.features), k), -7, np.int32)
+    probabilities = np.full((len(case.features), k), np.nan, np.float32)
+    case.search.topk(case.arrays, k, log_threshold, normalize, ids, probabilities)
+    return ids, probabilities
+
+
+def log_of(threshold: float) -> np.float32:
+    return np.float32(math.log(threshold)) if threshold > 0 else ZERO
+
+
+def assert_best(ids: NDArray, probabilities: NDArray, expected: NDArray[np.float64], k: int) -> None:
+    """The labels may differ from the expected ones only where probabilities do not differ, but for rounding."""
+    n_found = min(k, len(expected))
+    assert (ids[n_found:] == -1).all()
+    assert not probabilities[n_found:].any()
+    ids, probabilities = ids[:n_found], probabilities[:n_found]
+    assert len(set(ids.tolist())) == n_found
+    assert ids.min() >= 0
+    assert (np.diff(probabilities) <= 0).all()
+    np.testing.assert_allclose(probabilities, expected[ids], rtol=1e-4, atol=1e-6)
+    np.testing.assert_allclose(probabilities, reference.top_k(expected, n_found)[1], rtol=1e-4, atol=1e-6)
+
+
+ks = st.sampled_from([1, 2, 5, 12, 200])
+
+
+@settings(max_examples=150, deadline=None)
+@given(case=cases(), k=ks, normalize=st.booleans())
+def test_topk_is_brute_force(case: Case, k: int, normalize: bool) -> None:
+    ids, probabilities = topk(case, k, normalize=normalize)
+    for row in range(len(case.features)):
+        assert_best(ids[row], probabilities[row], case.marginals(row, normalize), k)
+
+
+@settings(max_examples=150, deadline=None)
+@given(case=tied_cases(), k=ks, threshold=st.sampled_from([0.0, 0.2, 0.7]))
+def test_ties_go_to_the_lower_label(case: Case, k: int, threshold: float) -> None:
+    ids, probabilities = topk(case, k, log_of(threshold))
+    for row in range(len(case.features)):
+        expected_ids, expected = reference.top_k(case.marginals(row), k, threshold)
+        assert ids[row].tolist() == expected_ids
+        np.testing.assert_allclose(probabilities[row], expected, rtol=1e-6)
+
+
+def test_equal_labels_of_different_depth() -> None:
+    """Labels that are certain are all equal, whatever the length of their paths."""
+    tree = chain_tree(6)
+    parameters = DenseParameters(
+        np.zeros((N_FEATURES, 1), np.float32),
+        np.zeros((tree.n_nodes, 1), np.float32),
+        np.full(tree.n_nodes, np.inf, np.float32),
+    )
+    ids, probabilities = topk(Case(tree, parameters, [{}]), 4)
+    assert ids.tolist() == [[0, 1, 2, 3]]
+    assert (probabilities == 1.0).all()
+
+
+@settings(max_examples=80, deadline=None)
+@given(case=cases(), threshold=st.sampled_from([0.0, 1e-6, 0.05, 0.5, 1.0]), normalize=st.booleans())
+def test_thresholds(case: Case, threshold: float, normalize: bool) -> None:
+    """All labels above, and the top k of them; labels within rounding of the threshold may be in or out."""
+    lengths, ids, probabilities = case.search.above(case.arrays, log_of(threshold), normalize)
+    best_ids, best = topk(case, 3, log_of(threshold), normalize)
+    assert len(lengths) == len(case.features)
+    ends = np.cumsum(lengths)
+    for row, end in enumerate(ends):
+        found = ids[end - lengths[row] : end]
+        expected = case.marginals(row, normalize)
+        assert (np.diff(found) > 0).all()
+        sure = set(reference.labels_above(expected, threshold * (1 + 1e-4)))
+        possible = set(reference.labels_above(expected, threshold * (1 - 1e-4)))
+        assert sure <= set(found.tolist()) <= possible
+        np.testing.assert_allclose(
+            probabilities[end - lengths[row] : end], expected[found], rtol=1e-4, atol=1e-6
+        )
+        n_best = min(3, len(found))
+        assert (best_ids[row, n_best:] == -1).all()
+        best_of_found = sorted(expected[found], reverse=True)[:n_best]
+        np.testing.assert_allclose(best[row, :n_best], best_of_found, rtol=1e-4, atol=1e-6)
+        np.testing.assert_allclose(expected[best_ids[row, :n_best]], best_of_found, rtol=1e-4, atol=1e-6)
+
+
+def test_more_labels_than_first_expected() -> None:
+    """The arrays for labels above a threshold grow as often as needed."""
+    tree = build_flat(3000)
+    parameters = random_parameters(tree, N_FEATURES, 2, seed=0, scale=0.1)
+    case = Case(tree, parameters, [{}, {1: 1.0}, {0: 0.5, 5: 1.0}])
+    lengths, ids, probabilities = case.search.above(case.arrays, ZERO, False)
+    assert lengths.tolist() == [3000] * 3
+    assert ids.tolist() == list(range(3000)) * 3
+    expected = np.concatenate([case.marginals(row) for row in range(3)])
+    np.testing.assert_allclose(probabilities, expected, rtol=1e-5)
+
+
+@settings(max_examples=80, deadline=None)
+@given(case=cases(), normalize=st.booleans())
+def test_marginals_of_given_labels(case: Case, normalize: bool) -> None:
+    n_rows, n_labels = len(case.features), case.tree.n_labels
+    ids = np.tile(np.arange(-1, n_labels, dtype=np.int32), n_rows)
+    indptr = np.arange(n_rows + 1, dtype=np.int64) * (n_labels + 1)
+    found = case.search.score(case.arrays, (indptr, ids), normalize).reshape(n_rows, n_labels + 1)
+    best_ids, best = topk(case, n_labels, normalize=normalize)
+    for row in range(n_rows):
+        assert found[row, 0] == 0.0  # label -1
+        np.testing.assert_allclose(found[row, 1:], case.marginals(row, normalize), rtol=1e-4, atol=1e-6)
+        np.testing.assert_allclose(found[row, 1:][best_ids[row]], best[row], rtol=0, atol=1e-6)
+
+
+def test_normalize_of_very_improbable_siblings() -> None:
+    """Probabilities far below what a float32 can hold still sum to 1; those of 0 stay 0."""
+    tree = chain_tree(3)
+    first = int(tree.first_child[0])
+    bias = np.full(tree.n_nodes, -np.inf, np.float32)
+    bias[0], bias[first], bias[first + 1] = np.inf, -200.0, -201.0
+    zeros = np.zeros((tree.n_nodes, 1), np.float32)
+    case = Case(tree, DenseParameters(np.zeros((N_FEATURES, 1), np.float32), zeros, bias), [{}])
+    _, probabilities = topk(case, 3, normalize=True)
+    np.testing.assert_allclose(probabilities[0], reference.top_k(case.marginals(0, True), 3)[1], rtol=1e-5)
+    assert (probabilities[0] > 0).sum() == 1
+
+
+@settings(max_examples=60, deadline=None)
+@given(case=cases(), normalize=st.booleans())
+def test_a_row_alone_and_in_a_batch(case: Case, normalize: bool) -> None:
+    ids, probabilities = topk(case, 4, normalize=normalize)
+    for row, features in enumerate(case.features):
+        alone_ids, alone = topk(Case(case.tree, case.parameters, [features]), 4, normalize=normalize)
+        assert alone_ids[0].tobytes() == ids[row].tobytes()
+        assert alone[0].tobytes() == probabilities[row].tobytes()
+
+
+@settings(max_examples=60, deadline=None)
+@given(case=st.one_of(cases(), tied_cases()), k=ks, normalize=st.booleans())
+def test_algorithm_2_is_brute_force(case: Case, k: int, normalize: bool) -> None:
+    """Of the reference itself: the paper's search finds exactly what sorting all labels finds."""
+    conditionals = reference.log_conditionals(case.tree, case.parameters, case.features[0], normalize)
+    logs = reference.log_marginals(case.tree, conditionals)
+    expected = reference.top_k(logs, min(k, len(logs)), -math.inf)[0]
+    assert [label for label, _ in reference.best_first(case.tree, conditionals, k)] == expected
+
+
+def test_several_python_threads_at_once() -> None:
+    tree = chain_tree(60)
+    random = np.random.default_rng(3)
+    features = [{int(f): 1.0 for f in random.choice(N_FEATURES, 3, replace=False)} for _ in range(200)]
+    case = Case(tree, random_parameters(tree, N_FEATURES, 5, seed=1), features)
+    ids, probabilities = topk(case, 7)
+    with ThreadPoolExecutor(6) as executor:
+        answers = list(executor.map(lambda _: topk(case, 7), range(24)))
+    for their_ids, their_probabilities in answers:
+        assert np.array_equal(ids, their_ids)
+        assert np.array_equal(probabilities, their_probabilities)
+
+
+def test_no_rows() -> None:
+    tree = build_flat(4)
+    case = Case(tree, random_parameters(tree, N_FEATURES, 2, seed=0), [])
+    assert topk(case, 3)[0].shape == (0, 3)
+    lengths, ids, _ = case.search.above(case.arrays, ZERO, False)
+    assert (len(lengths), len(ids)) == (0, 0)
+
+
+@pytest.mark.parametrize("n_features", [0, N_FEATURES])
+def test_a_row_without_features_gets_the_prior(n_features: int) -> None:
+    tree = build_flat(3)
+    parameters = random_parameters(tree, n_features, 2, seed=4)
+    rows = SparseRows(np.zeros(2, np.int64), np.empty(0, np.int32), np.empty(0, np.float32), n_features)
+    ids, probabilities = np.empty((1, 3), np.int32), np.empty((1, 3), np.float32)
+    TreeSearch(tree, parameters).topk(rows[:3], 3, ZERO, False, ids, probabilities)
+    prior = 1.0 / (1.0 + np.exp(-parameters.bias.astype(np.float64)))
+    expected = prior[0] * prior[tree.leaf_of_label]
+    assert_best(ids[0], probabilities[0], expected, 3)
+
+
+def test_log_sigmoid_is_accurate_for_every_score() -> None:
+    small = np.linspace(-120.0, 120.0, 24_001)
+    large = np.array([1e3, 1e10, 3.4e38, np.inf, 1e-10, 1e-40, 0.0])
+    scores = np.concatenate([small, large, -large]).astype(np.float32)
+    found = scores.copy()
+    _apply_log_sigmoid(found, len(found))
+    expected = np.array([reference.log_sigmoid(float(score)) for score in scores])
+    np.testing.assert_allclose(found, expected, rtol=4e-7, atol=2e-38)
+    assert found[scores == np.inf] == 0.0
+    assert found[scores == -np.inf] == -np.inf
+    assert (found <= 0.0).all()
