@@ -1,4 +1,4 @@
-"""Generated toy data whose right answer is known: each label has words of its own, some words mean nothing."""
+"""Generated toy data whose right answer is known: each label has words of its own, others mean nothing."""
 
 from __future__ import annotations
 

@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -154,6 +155,8 @@ def test_interrupted_training_leaves_nothing(folder: Path, tmp_path: Path) -> No
     command += ["-o", str(tmp_path / "m"), "--epochs", "100000", "--dim", "4"]
     with subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as child:
         assert child.stderr is not None
+        guard = threading.Timer(60, child.kill)  # so that a thread that never ends is a failure, not a wait
+        guard.start()
         for line in child.stderr:  # until training has really begun
             if line.startswith("training"):
                 break
@@ -161,6 +164,7 @@ def test_interrupted_training_leaves_nothing(folder: Path, tmp_path: Path) -> No
         started = time.monotonic()
         errors = child.stderr.read()
         assert child.wait(30) == 130
+        guard.cancel()
     assert time.monotonic() - started < 10
     assert errors.endswith("Interrupted.\n")
     assert "Traceback" not in errors

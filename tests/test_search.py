@@ -81,7 +81,7 @@ def log_of(threshold: float) -> np.float32:
 
 
 def assert_best(ids: NDArray, probabilities: NDArray, expected: NDArray[np.float64], k: int) -> None:
-    """The labels may differ from the expected ones only where probabilities do not differ, but for rounding."""
+    """The labels may differ from the expected ones only among labels equal but for rounding."""
     n_found = min(k, len(expected))
     assert (ids[n_found:] == -1).all()
     assert not probabilities[n_found:].any()

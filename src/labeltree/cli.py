@@ -85,7 +85,7 @@ def train(
     from labeltree.reports import training_lines
 
     if not quiet:
-        _tell_if_cold("text", "dense")
+        _tell_if_cold("dense")
     with ProgressBar(quiet=quiet, verbose=verbose) as bar:
         model = training.train(data, **reading, threads=threads, callback=bar)
     model.save(output)
@@ -127,6 +127,7 @@ def test(
     loaded = load(model)
     rows, labels, skipped = loaded.read(data, format=fmt, skip_bad_lines=skip_bad_lines)
     _report_skipped(skipped)
+    _tell_if_cold("search")
     result = score(loaded, rows, labels, ranks, normalize=normalize, threads=threads)
     if per_label is not None:
         write_per_label(per_label, loaded, result, labels, k=max(ranks))
@@ -246,7 +247,7 @@ def demo(output: Path | None, documents: int, seed: int, threads: int) -> None:
     from labeltree.demo import run_demo
     from labeltree.progress import ProgressBar
 
-    _tell_if_cold("text", "dense")
+    _tell_if_cold("dense")
     with ProgressBar() as bar:
         run_demo(click.echo, callback=bar, output=output, max_documents=documents, seed=seed, threads=threads)
 

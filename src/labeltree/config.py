@@ -202,6 +202,6 @@ def _read_toml(path: Path) -> dict[str, Any]:
             values = tomllib.load(file)
     except OSError as error:
         raise ParameterError(f"config file {path}: cannot be read ({error.strerror})") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except ValueError as error:  # also not UTF-8, or a NUL in the file's name
         raise ParameterError(f"config file {path}: not valid TOML ({error})") from error
     return {name.replace("-", "_"): value for name, value in values.items()}

@@ -192,11 +192,11 @@ def run_demo(
     model, seconds = _train(train_part, callback, threads)
     echo(f"   {model.n_features:,} words, {model.n_labels:,} labels, {seconds:.1f} s.")
     echo("3. Testing on documents it has not seen:")
-    for line in _test_lines(model, test_part, threads):
+    for line in _test_lines(model, test_part, seconds, threads):
         echo(f"   {line}")
     echo("4. Some of them, with the labels found (+ marks the right ones):")
     for line in _example_lines(model, test_part, threads):
-        echo(f"   {line}")
+        echo(f"   {line}".rstrip())
     path = Path(tempfile.mkdtemp(prefix="labeltree-"), "demo.labeltree") if output is None else output
     model.save(path)
     echo(f"Done in {time.perf_counter() - started:.1f} s. The model is {path}.")
@@ -216,7 +216,7 @@ def _train(
     return model, time.perf_counter() - started
 
 
-def _test_lines(model: Model, documents: list[Document], threads: int) -> list[str]:
+def _test_lines(model: Model, documents: list[Document], training_seconds: float, threads: int) -> list[str]:
     from labeltree.metrics import evaluate
     from labeltree.reports import align
 
@@ -226,9 +226,9 @@ def _test_lines(model: Model, documents: list[Document], threads: int) -> list[s
     id_of = {name: number for number, name in enumerate(model.label_names)}
     truth = [[id_of.get(label, -1) for label in document.labels] for document in documents]
     scores = evaluate(ids, truth)
-    titles = ["P@1", "P@3", "P@5", "labels", "documents", "seconds"]
+    titles = ["P@1", "P@3", "P@5", "labels", "documents", "training seconds", "test seconds"]
     values = [f"{100 * scores[f'p@{k}']:.1f}" for k in (1, 3, 5)]
-    values += [f"{model.n_labels:,}", f"{len(documents):,}", f"{seconds:.2f}"]
+    values += [f"{model.n_labels:,}", f"{len(documents):,}", f"{training_seconds:.1f}", f"{seconds:.1f}"]
     return align([titles, values])
 
 

@@ -105,13 +105,14 @@ class Model:
             raise ParameterError(f"k must be at least 1, but is {k!r}")
         log_threshold = _log_threshold(threshold)
         rows = self._rows(X)
-        n_found = min(int(k), self.n_labels)
+        k = int(k)  # kernels are compiled once per kind of integer
+        n_found = min(k, self.n_labels)
         ids = np.full((rows.n_rows, k), -1, np.int32)
         probabilities = np.zeros((rows.n_rows, k), np.float32)
 
         def search(part: slice) -> None:
             arrays = (rows.indptr[part.start : part.stop + 1], rows.indices, rows.values)
-            if len(self.trees) == 1 and n_found == k:
+            if len(self.trees) == 1:
                 self.trees[0].topk(arrays, k, log_threshold, normalize, ids[part], probabilities[part])
                 return
             best = best_of_trees(self.trees, arrays, n_found, float(threshold), normalize)
@@ -296,10 +297,12 @@ def _assemble(tensors: dict[str, NDArray], metadata: dict[str, Any], verify: boo
     )
     counts = take_tensor(tensors, "labels.counts", np.int64)
     n_examples, n_trees = metadata["n_examples"], metadata["n_trees"]
-    if type(n_examples) is not int or type(n_trees) is not int or n_trees < 1 or n_trees != config.trees:
-        raise CorruptedModelError(f"n_trees is {n_trees!r} and n_examples {n_examples!r}")
+    if type(n_trees) is not int or n_trees != config.trees:
+        raise CorruptedModelError(f"n_trees is {n_trees!r}, but the config has {config.trees} trees")
     if len(counts) != len(labels) or len(labels) == 0 or counts.min() < 0:
         raise CorruptedModelError(f"labels.counts does not give {len(labels)} counts")
+    if type(n_examples) is not int or n_examples < counts.max():
+        raise CorruptedModelError(f"n_examples is {n_examples!r}, but a label has {counts.max()} examples")
     trees = []
     for number in range(n_trees):
         tree = LabelTree.from_tensors(tensors, f"tree.{number}")

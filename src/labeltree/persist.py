@@ -54,7 +54,12 @@ def write_model(
     is not C-contiguous and little-endian is copied. What :func:`read_model` returned can be passed again.
     """
     header, names = _header(tensors, metadata)
-    target = Path(os.path.realpath(path))  # a link keeps pointing to the model; its target is replaced
+    try:
+        target = Path(os.path.realpath(path))  # a link keeps pointing to the model; its target is replaced
+    except (TypeError, ValueError) as error:
+        raise ModelFileError(
+            f"model file {path!r}: cannot be a file's name ({error}); give another"
+        ) from error
     if target.exists() and not target.is_file():
         raise ModelFileError(f"model file {path}: exists and is not a regular file; choose another name")
     temporary = target.with_name(f".labeltree-{secrets.token_hex(8)}.tmp")

@@ -91,6 +91,8 @@ def train(
     raises ends the training.
     """
     config = _merge_config(config, preset, parameters)
+    if callback is not None and not callable(callback):
+        raise ParameterError(f"callback must be a function of one argument, but is {callback!r}")
     report = callback or (lambda progress: None)
     with Pool(threads) as pool:
         report(_stage("read", config, 0.0))
@@ -197,7 +199,7 @@ def _read_memory(X: Any, Y: Any, config: Config, label_names: Sequence[str] | No
     if Y is None:
         raise DataError("Y is missing: give the labels of each row, or the path of a file as X")
     features: Features
-    is_matrix = type(X) is SparseRows or is_sparse(X) or getattr(X, "ndim", 1) == 2
+    is_matrix = type(X) is SparseRows or is_sparse(X) or getattr(X, "ndim", 1) != 1
     if is_matrix or _holds_numbers(X):
         features, rows = VectorFeatures.fit(sparse_rows(X), config)
     else:
@@ -210,7 +212,9 @@ def _read_memory(X: Any, Y: Any, config: Config, label_names: Sequence[str] | No
 
 
 def _holds_numbers(X: Any) -> bool:
-    """A list of lists of numbers is a dense matrix, not texts."""
+    """A list of lists of numbers is a dense matrix, not texts; an array of numbers may have too few axes."""
+    if isinstance(X, np.ndarray):
+        return X.dtype.kind in "biufc"
     return isinstance(X, (list, tuple)) and len(X) > 0 and isinstance(X[0], (list, tuple, np.ndarray))
 
 

@@ -153,5 +153,6 @@ def _open_raw(path: str) -> Any:
         return sys.stdin.buffer
     try:
         return open(path, "rb", buffering=0)  # blocks are large: a second buffer would only copy
-    except OSError as error:
-        raise DataError(f"{path}: cannot be opened ({error.strerror}); check the name") from error
+    except (OSError, ValueError) as error:  # ValueError: a NUL in the name
+        reason = getattr(error, "strerror", None) or error
+        raise DataError(f"{path}: cannot be opened ({reason}); check the name") from error

@@ -131,7 +131,7 @@ def _apply_log_sigmoid(scores, n):
     log1p(z) = 2 artanh(t) with t = z / (2 + z) <= 1/3, by its series.
     """
     for c in range(n):
-        x = max(-abs(scores[c]), np.float32(-87.0))
+        x = max(-abs(scores[c]), np.float32(-88.0))  # where 2**i is exactly 0: a certain node costs nothing
         i = np.floor(x * _LOG2_E + np.float32(0.5))
         f = x - i * _LN2_HIGH - i * _LN2_LOW
         p = np.float32(1.0 / 5040.0)
@@ -161,11 +161,16 @@ def _score_children(nodes, first, n, query, normalize, out):
     score_nodes(nodes, first, n, query, out)
     _apply_log_sigmoid(out, n)
     if normalize:
-        total = 0.0
+        largest = np.float32(-np.inf)
         for c in range(n):
-            total += math.exp(out[c])
-        if 0.0 < total < 1.0:
-            shift = np.float32(math.log(total))
+            largest = max(largest, out[c])
+        if largest == -np.inf:
+            return
+        total = np.float32(0.0)  # relative to the largest: all may be too small for a float32
+        for c in range(n):
+            total += math.exp(out[c] - largest)
+        shift = largest + math.log(total)
+        if shift < 0.0:
             for c in range(n):
                 out[c] -= shift
 

@@ -1,0 +1,282 @@
+"""Files that are no model, damaged models, and forged ones whose digest fits: all are refused by name."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import os
+import pickle
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from safetensors.numpy import save as safetensors_bytes
+from small_data import make_toy
+
+import labeltree
+from labeltree import cli
+from labeltree.errors import (
+    CorruptedModelError,
+    LabelTreeError,
+    ModelFileError,
+    NewerModelError,
+    NotAModelError,
+    TruncatedModelError,
+)
+from labeltree.model import Model
+from labeltree.persist import read_model, write_model
+
+TOY = make_toy(80)
+Tensors = dict[str, np.ndarray]
+
+
+@pytest.fixture(scope="module")
+def model() -> Model:
+    return labeltree.train(TOY.texts, TOY.Y, dim=64, epochs=2, max_leaves=3, trees=2)
+
+
+@pytest.fixture(scope="module")
+def content(model: Model, tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    """A good model file."""
+    path = tmp_path_factory.mktemp("models") / "good.labeltree"
+    model.save(path)
+    assert path.stat().st_size > 20_000
+    return path.read_bytes()
+
+
+def refuse(path: Path, error: type[LabelTreeError] = ModelFileError, **options: Any) -> str:
+    with pytest.raises(error) as caught:
+        labeltree.load(path, **options)
+    message = str(caught.value)
+    assert path.name in message
+    assert len(message) < 1000
+    return message
+
+
+def test_truncated_at_every_kilobyte(content: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "cut.labeltree"
+    lengths = [*range(0, len(content), 1024), *range(1, 8), len(content) - 1, len(content) - 32]
+    for length in lengths:
+        path.write_bytes(content[:length])
+        refuse(path, TruncatedModelError)
+        refuse(path, TruncatedModelError, verify=False)
+    assert len(lengths) > 25
+
+
+def test_flipped_bytes(content: bytes, tmp_path: Path) -> None:
+    """Damage anywhere is found by the digest; without it, what loads still answers with probabilities."""
+    path = tmp_path / "flipped.labeltree"
+    header = int.from_bytes(content[:8], "little")
+    random = np.random.default_rng(0)
+    places = [*range(8), *random.integers(8, 8 + header, 80), *random.integers(8 + header, len(content), 120)]
+    n_loaded = 0
+    for place in map(int, places):
+        damaged = bytearray(content)
+        damaged[place] ^= 1 << int(random.integers(8))
+        path.write_bytes(damaged)
+        refuse(path)
+        try:
+            loaded = labeltree.load(path, verify=False)
+        except ModelFileError:
+            continue
+        n_loaded += 1
+        ids, probabilities = loaded.predict_arrays(TOY.texts[:5], k=3)
+        assert np.all((ids >= -1) & (ids < loaded.n_labels))
+        assert not np.any(probabilities < 0)
+    assert n_loaded > 20
+
+
+def test_bytes_changed_in_bulk(content: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "damaged.labeltree"
+    half = len(content) // 2
+    for damaged in (
+        content + b"\0",
+        content + content,
+        content[:half] + content[half + 64 :],
+        content[:half] + bytes(64) + content[half:],
+        content[:half] + bytes(len(content) - half),
+        bytes(len(content)),
+        content[64:],
+        content[::-1],
+        content.replace(b'"format\\":1', b'"format\\":0'),
+    ):
+        assert damaged != content
+        path.write_bytes(damaged)
+        refuse(path)
+
+
+def test_a_newer_format_is_named(content: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "newer.labeltree"
+    path.write_bytes(content.replace(b'\\"format\\":1', b'\\"format\\":9'))
+    message = refuse(path, NewerModelError)
+    assert "9" in message
+    assert "newer labeltree" in message
+
+
+def npz_bytes() -> bytes:
+    file = io.BytesIO()
+    np.savez(file, weights=np.ones(3))
+    return file.getvalue()
+
+
+def zip_bytes() -> bytes:
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as archive:
+        archive.writestr("model", "nothing")
+    return file.getvalue()
+
+
+OTHER_FILES: dict[str, bytes] = {
+    "text.txt": b"__label__a one two\n" * 20,
+    "json.json": b'{"__metadata__": {}}\n',
+    "numbers.bin": np.arange(1000.0).tobytes(),
+    "weights.npz": npz_bytes(),
+    "archive.zip": zip_bytes(),
+    "pickle.pkl": pickle.dumps({"weights": [1.0] * 50}),
+    "packed.gz": gzip.compress(b"x" * 1000),
+    "other.safetensors": safetensors_bytes({"weights": np.ones(3, np.float32)}),
+    "other2.safetensors": safetensors_bytes({"a": np.ones(3, np.float32)}, {"format": "pt"}),
+    "image.png": b"\x89PNG\r\n\x1a\n" + bytes(64),
+    "program": b"\x7fELF\x02\x01\x01" + bytes(100),
+    "ones.bin": b"\xff" * 200,
+}
+
+
+@pytest.mark.parametrize("name", OTHER_FILES)
+def test_other_files_are_not_models(name: str, tmp_path: Path) -> None:
+    path = tmp_path / name
+    path.write_bytes(OTHER_FILES[name])
+    refuse(path, NotAModelError)
+    refuse(path, NotAModelError, verify=False)
+
+
+def test_names_that_are_no_files(tmp_path: Path, model: Model) -> None:
+    refuse(tmp_path)
+    refuse(tmp_path / "missing")
+    for name in ("", "a\0b", None):
+        with pytest.raises(ModelFileError):
+            labeltree.load(name)  # type: ignore[arg-type]
+    for name in ("", "a\0b", None, tmp_path, tmp_path / "missing" / "file"):
+        with pytest.raises(ModelFileError):
+            model.save(name)  # type: ignore[arg-type]
+    assert os.listdir(tmp_path) == []
+
+
+def replace(name: str, change: Callable[[np.ndarray], Any]) -> Callable[[Tensors, dict[str, Any]], None]:
+    def forge(tensors: Tensors, metadata: dict[str, Any]) -> None:
+        tensors[name] = np.ascontiguousarray(change(tensors[name]))
+
+    return forge
+
+
+def remove(name: str) -> Callable[[Tensors, dict[str, Any]], None]:
+    return lambda tensors, metadata: tensors.__delitem__(name)
+
+
+def tell(**changes: Any) -> Callable[[Tensors, dict[str, Any]], None]:
+    return lambda tensors, metadata: metadata.update(changes)
+
+
+def configure(**changes: Any) -> Callable[[Tensors, dict[str, Any]], None]:
+    return lambda tensors, metadata: metadata["config"].update(changes)
+
+
+def set_to(place: Any, value: Any) -> Callable[[np.ndarray], np.ndarray]:
+    def change(array: np.ndarray) -> np.ndarray:
+        array = array.copy()
+        array[place] = value
+        return array
+
+    return change
+
+
+# what is changed in a good model, which is then written again with a digest that fits; what the message names
+FORGED: dict[str, tuple[Callable[[Tensors, dict[str, Any]], None], str]] = {
+    "no embedding": (remove("nodes.0.embedding"), "nodes.0.embedding"),
+    "no second bias": (remove("nodes.1.bias"), "nodes.1.bias"),
+    "no tree": (remove("tree.0.parent"), "tree.0.parent"),
+    "no label names": (remove("labels.names"), "labels.names"),
+    "no label counts": (remove("labels.counts"), "labels.counts"),
+    "no words": (remove("features.words"), "features.words"),
+    "no idf": (remove("features.idf"), "features.idf"),
+    "embedding too short": (replace("nodes.0.embedding", lambda a: a[:-1]), "nodes.0.embedding"),
+    "embedding too wide": (replace("nodes.0.embedding", lambda a: np.c_[a, a]), "nodes.0.embedding"),
+    "embedding of another type": (replace("nodes.0.embedding", lambda a: a.astype("f8")), "float64"),
+    "embedding with NaN": (replace("nodes.0.embedding", set_to((3, 1), np.nan)), "nodes.0.embedding"),
+    "weights with infinity": (replace("nodes.1.weights", set_to((0, 0), np.inf)), "nodes.1.weights"),
+    "bias of NaN": (replace("nodes.0.bias", set_to(1, np.nan)), "nodes.0.bias"),
+    "bias in two axes": (replace("nodes.0.bias", lambda a: a[:, None]), "nodes.0.bias"),
+    "tree with a cycle": (replace("tree.0.parent", set_to(1, 1)), "tree.0"),
+    "tree beyond its end": (replace("tree.0.parent", set_to(-1, 10**6)), "tree.0"),
+    "tree with a label twice": (replace("tree.0.label", lambda a: np.minimum(a, 10)), "tree.0"),
+    "tree of floats": (replace("tree.0.parent", lambda a: a.astype("f4")), "tree.0"),
+    "tree of one node": (replace("tree.0.parent", lambda a: a[:1]), "tree.0"),
+    "label counts too few": (replace("labels.counts", lambda a: a[:-1]), "labels.counts"),
+    "label counts negative": (replace("labels.counts", set_to(0, -1)), "labels.counts"),
+    "label offsets falling": (replace("labels.offsets", lambda a: a[::-1]), "labels"),
+    "label offsets too far": (replace("labels.offsets", set_to(-1, 10**9)), "labels"),
+    "label names equal": (replace("labels.names", lambda a: a * 0 + ord("a")), "labels"),
+    "words equal": (replace("features.words", lambda a: a * 0 + ord("a")), "features.words"),
+    "word offsets negative": (replace("features.word_offsets", set_to(0, -5)), "features"),
+    "idf of 0": (replace("features.idf", set_to(0, 0)), "features.idf"),
+    "idf too long": (replace("features.idf", lambda a: np.r_[a, a]), "features.idf"),
+    "buckets from nowhere": (replace("features.bucket_row", lambda a: np.zeros(5, "i4")), "bucket_row"),
+    "no trees": (tell(n_trees=0), "n_trees"),
+    "negative trees": (tell(n_trees=-1), "n_trees"),
+    "trees as text": (tell(n_trees="2"), "n_trees"),
+    "more trees than there are": (tell(n_trees=3), "n_trees"),
+    "config with other trees": (configure(trees=1000), "n_trees"),
+    "trees and config agree, tensors do not": (
+        lambda tensors, metadata: (tell(n_trees=3)(tensors, metadata), configure(trees=3)(tensors, metadata)),
+        "tree.2.parent",
+    ),
+    "negative examples": (tell(n_examples=-1), "n_examples"),
+    "fewer examples than of a label": (tell(n_examples=3), "n_examples"),
+    "examples as text": (tell(n_examples="many"), "n_examples"),
+    "unknown features": (tell(features="images"), "images"),
+    "features of the other kind": (tell(features="vectors"), "features.n_columns"),
+    "features as list": (tell(features=["text"]), "features"),
+    "config is a list": (tell(config=[]), "model"),
+    "config is missing": (lambda tensors, metadata: metadata.pop("config"), "config"),
+    "config with unknown key": (configure(colour="red"), "colour"),
+    "config out of range": (configure(dim=0), "dim must be at least 1"),
+    "config of another size": (configure(dim=65), "embedding"),
+    "config with n-grams": (configure(word_ngrams=2), "bucket_row"),
+    "config of another type": (configure(lowercase="yes"), "lowercase"),
+}
+
+
+@pytest.mark.parametrize("case", FORGED)
+def test_forged_models_are_refused(case: str, content: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "forged.labeltree"
+    path.write_bytes(content)
+    tensors, metadata = read_model(path)
+    forge, words = FORGED[case]
+    forge(tensors, metadata)
+    write_model(path, tensors, metadata)
+    assert words in refuse(path, CorruptedModelError)
+
+
+@pytest.mark.parametrize("command", ["test", "predict", "prob", "inspect"])
+def test_the_command_line_has_no_traceback(
+    command: str, content: bytes, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data = tmp_path / "data.txt"
+    data.write_text("__label__topic-1 word3\n")
+    broken = bytearray(content)
+    broken[-100] ^= 1
+    files = {"cut": content[:3000], "broken": bytes(broken), "empty": b""} | OTHER_FILES
+    for name, some in files.items():
+        path = tmp_path / name
+        path.write_bytes(some)
+        arguments = [command, str(path)] + ([str(data)] if command != "inspect" else [])
+        assert cli.main(arguments) == 1
+        captured = capsys.readouterr()
+        assert captured.out == ""
+        assert captured.err.startswith("Error: ")
+        assert captured.err.count("\n") == 1
+        assert name in captured.err
+    assert sorted(os.listdir(tmp_path)) == sorted([*files, "data.txt"])
