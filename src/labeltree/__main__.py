@@ -1,6 +1,8 @@
 """``python -m labeltree`` is the command line."""
 
+import sys
+
 from labeltree.cli import main
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

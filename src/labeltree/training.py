@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from labeltree.build import build_tree
+from labeltree.build import TREES, build_tree, check_tree
 from labeltree.config import Config, make_config
 from labeltree.data.bad_lines import BadLines
 from labeltree.data.formats import check_format, detect_format
@@ -91,6 +91,7 @@ def train(
     raises ends the training.
     """
     config = _merge_config(config, preset, parameters)
+    check_tree(config)
     if callback is not None and not callable(callback):
         raise ParameterError(f"callback must be a function of one argument, but is {callback!r}")
     report = callback or (lambda progress: None)
@@ -109,7 +110,7 @@ def train(
             nodes = fit_dense(data.X, data.Y, tree, config, weight=weight, seed=seed, pool=pool, report=watch)
             trees.append((tree, nodes))
     counts = np.bincount(data.Y.indices, minlength=len(data.labels)).astype(np.int64)
-    if config.tree not in ("kmeans", "huffman", "complete", "flat"):
+    if config.tree not in TREES:
         config = dataclasses.replace(config, tree="file")  # a path means nothing on another machine
     model = Model(config, data.features, data.labels, counts, data.X.n_rows, trees)
     model.skipped_lines = data.skipped

@@ -64,7 +64,12 @@ class Source:
     def _decompressed(self, raw: Any) -> Any:
         """Decided by the first bytes, so that standard input may be compressed and names need not tell."""
         magic = b""
-        while len(magic) < len(_XZ_MAGIC) and (more := self._read(raw, len(_XZ_MAGIC) - len(magic))):
+        while any(kind.startswith(magic) and kind != magic for kind in (_GZIP_MAGIC, _XZ_MAGIC)):
+            more = self._read(
+                raw, len(_XZ_MAGIC) - len(magic)
+            )  # a pipe may give less: ask only while undecided
+            if not more:
+                break
             magic += more
         replayed = _Replayed(magic, raw)
         if magic.startswith(_GZIP_MAGIC):
@@ -143,9 +148,15 @@ def _reader(stream: Any) -> Any:
     From a pipe, whatever has arrived is taken, so that rows come out as they come in. Decompressors would
     then hand over a few kilobytes at a time, so they fill the buffer.
     """
-    if isinstance(stream, (gzip.GzipFile, lzma.LZMAFile)):
+    if not isinstance(stream, io.BufferedReader):
         return stream.readinto
-    return getattr(stream, "readinto1", stream.readinto)
+
+    def read_once(out: memoryview) -> int:  # readinto1 would wait for more once its own buffer is empty
+        part = stream.read1(len(out))
+        out[: len(part)] = part
+        return len(part)
+
+    return read_once
 
 
 def _open_raw(path: str) -> Any:

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from labeltree.kernels.atomic import atomic_add, atomic_load, bits_as_float, yield_thread
 from labeltree.kernels.jit import inlined, kernel
 
+ABANDONED = 96  # where in Buffers.sync to put a 1 when a thread will not come
 _SPINS = 2000  # before a waiting thread gives up its CPU
 _FEATURES_PER_TASK = 8
 
@@ -103,38 +104,42 @@ class Buffers(NamedTuple):
     """Scratch: hidden vectors and gradients of one batch."""
 
     hidden: NDArray[np.float32]  # (batch_size, dim)
-    hidden_square: NDArray[np.float32]  # (batch_size,) squared length
     example_gradient: NDArray[np.float32]  # (batch_size, dim)
-    gradient_square: NDArray[np.float32]  # (batch_size,)
+    nothing: NDArray[np.float32]  # (batch_size,) 0, or NaN where an example's vectors are no longer finite
     visit_gradient: NDArray[np.float32]  # (capacity, dim)
     visit_loss: NDArray[np.float64]  # (capacity,)
-    sync: NDArray[np.int64]  # (96,) barrier count and generation, four task counters; a cache line each
+    sync: NDArray[
+        np.int64
+    ]  # (112,) barrier count, generation, four task counters, abandoned; a cache line each
 
 
 class Scratch(NamedTuple):
-    """One thread's own memory for a block."""
+    """One thread's own memory."""
 
     gradients: NDArray[np.float32]  # (max_block * batch_size,), visitors of a child together
     visitors: NDArray[np.int32]  # (batch_size,)
-    squares: NDArray[np.float32]  # (batch_size,) squared lengths of the visitors' hidden vectors
+    gradient: NDArray[np.float32]  # (dim,) of one row
     scores: NDArray[np.float32]  # (max_block,)
 
 
 @inlined
 def _meet(sync, n_threads):
-    """Wait until all threads are here."""
+    """Wait until all threads are here; False if the work is to be abandoned (some may never come)."""
     if n_threads == 1:
-        return
+        return True
     generation = atomic_load(sync, 16)
     if atomic_add(sync, 0, 1) == n_threads - 1:
         atomic_add(sync, 0, -n_threads)
         atomic_add(sync, 16, 1)
-        return
+        return True
     spins = 0
     while atomic_load(sync, 16) == generation:
+        if atomic_load(sync, ABANDONED) != 0:
+            return False
         spins += 1
         if spins > _SPINS:
             yield_thread()
+    return True
 
 
 @inlined
@@ -371,35 +376,38 @@ def _add_rows(coefficients, n, rows, first, out, visit):
 
 
 @inlined
-def _move_row(out_rows, row, shrink, rate, coefficients, c, sources, s, n, vectors):
-    """``row = shrink * row - rate * coefficients[c : c + n] @ vectors[sources[s : s + n]]`` in out_rows.
-
-    The fewer passes over the row the better: most rows have one source or two.
-    """
-    dim = out_rows.shape[1]
-    keep = shrink
+def _sum_gradients(coefficients, c, sources, s, n, vectors, out):
+    """``out = coefficients[c : c + n] @ vectors[sources[s : s + n]]``; returns the mean of its squares."""
+    dim = vectors.shape[1]
+    for j in range(dim):
+        out[j] = 0.0
     q = 0
     while q + 4 <= n:
-        v0, v1 = rate * coefficients[c + q], rate * coefficients[c + q + 1]
-        v2, v3 = rate * coefficients[c + q + 2], rate * coefficients[c + q + 3]
+        v0, v1, v2, v3 = (
+            coefficients[c + q],
+            coefficients[c + q + 1],
+            coefficients[c + q + 2],
+            coefficients[c + q + 3],
+        )
         e0, e1, e2, e3 = sources[s + q], sources[s + q + 1], sources[s + q + 2], sources[s + q + 3]
         for j in range(dim):
-            out_rows[row, j] = keep * out_rows[row, j] - (
-                v0 * vectors[e0, j] + v1 * vectors[e1, j] + v2 * vectors[e2, j] + v3 * vectors[e3, j]
-            )
-        keep = np.float32(1.0)
+            out[j] += v0 * vectors[e0, j] + v1 * vectors[e1, j] + v2 * vectors[e2, j] + v3 * vectors[e3, j]
         q += 4
-    if q + 2 <= n:
-        v0, v1 = rate * coefficients[c + q], rate * coefficients[c + q + 1]
-        e0, e1 = sources[s + q], sources[s + q + 1]
+    while q < n:
+        v0, e0 = coefficients[c + q], sources[s + q]
         for j in range(dim):
-            out_rows[row, j] = keep * out_rows[row, j] - (v0 * vectors[e0, j] + v1 * vectors[e1, j])
-        keep = np.float32(1.0)
-        q += 2
-    if q < n:
-        v0, e0 = rate * coefficients[c + q], sources[s + q]
-        for j in range(dim):
-            out_rows[row, j] = keep * out_rows[row, j] - v0 * vectors[e0, j]
+            out[j] += v0 * vectors[e0, j]
+        q += 1
+    square = np.float32(0.0)
+    for j in range(dim):
+        square += out[j] * out[j]
+    return square / np.float32(dim)
+
+
+@inlined
+def _move_row(out_rows, row, shrink, rate, gradient):
+    for j in range(out_rows.shape[1]):
+        out_rows[row, j] = shrink * out_rows[row, j] - rate * gradient[j]
 
 
 @inlined
@@ -427,36 +435,27 @@ def _update_block(first, n_children, n_visits, parameters, hidden, step, rate, s
     """Move the block's weights and biases along the gradients of its visitors."""
     weights, bias = parameters.weights, parameters.bias
     weight_squares, bias_squares = parameters.weight_squares, parameters.bias_squares
-    gradients, visitors, squares = scratch.gradients, scratch.visitors, scratch.squares
+    gradients, visitors, gradient = scratch.gradients, scratch.visitors, scratch.gradient
     power = step.node_power
     shrink = max(np.float32(1.0 - rate * step.l2 * n_visits), np.float32(0.0))
     for c in range(n_children):
         n = first + c
         if math.isinf(bias[n]):
             continue
-        total, bias_square, square = np.float32(0.0), np.float32(0.0), np.float32(0.0)
         start = c * len(visitors)
+        weight_squares[n] += _sum_gradients(gradients, start, visitors, 0, n_visits, hidden, gradient)
+        _move_row(weights, n, shrink, np.float32(rate * _scale(weight_squares[n], power)), gradient)
+        total = np.float32(0.0)
         for i in range(n_visits):
-            g = gradients[start + i]
-            total += g
-            bias_square += g * g
-            square += g * g * squares[i]
-        weight_squares[n] += square / weights.shape[1]
-        bias_squares[n] += bias_square
-        row_rate = np.float32(rate * _scale(weight_squares[n], power))
-        _move_row(weights, n, shrink, row_rate, gradients, start, visitors, 0, n_visits, hidden)
+            total += gradients[start + i]
+        bias_squares[n] += total * total
         bias[n] -= rate * _scale(bias_squares[n], power) * total
 
 
 @inlined
 def _train_block(task, examples, blocks, rows, parameters, plan, buffers, step, rate, scratch):
     """Phase 2 for one block: gradients for its visitors, then its own update."""
-    gradients, visitors, squares, scores = (
-        scratch.gradients,
-        scratch.visitors,
-        scratch.squares,
-        scratch.scores,
-    )
+    gradients, visitors, scores = scratch.gradients, scratch.visitors, scratch.scores
     first = blocks.start[plan.block[task]]
     n_children = blocks.start[plan.block[task] + 1] - first
     start = plan.block_visit[task]
@@ -466,7 +465,6 @@ def _train_block(task, examples, blocks, rows, parameters, plan, buffers, step, 
         e = plan.visit_example[visit]
         _visit_block(visit, first, n_children, examples.weight[rows[e]], parameters, plan, buffers, scores)
         visitors[i] = e
-        squares[i] = buffers.hidden_square[e]
         for c in range(n_children):
             gradients[c * len(visitors) + i] = scores[c]
     _update_block(first, n_children, n_visits, parameters, buffers.hidden, step, rate, scratch)
@@ -475,43 +473,31 @@ def _train_block(task, examples, blocks, rows, parameters, plan, buffers, step, 
 @inlined
 def _sum_visits(e, plan, buffers):
     """Phase 3 for one example: its gradient is the sum over its visits."""
-    visit_gradient, gradient = buffers.visit_gradient, buffers.example_gradient
+    visit_gradient, gradient, hidden = buffers.visit_gradient, buffers.example_gradient, buffers.hidden
     dim = gradient.shape[1]
     for j in range(dim):
         gradient[e, j] = 0.0
     for visit in range(plan.example_visit[e], plan.example_visit[e + 1]):
         for j in range(dim):
             gradient[e, j] += visit_gradient[visit, j]
-    square = np.float32(0.0)
+    total = np.float32(0.0)
     for j in range(dim):
-        square += gradient[e, j] * gradient[e, j]
-    buffers.gradient_square[e] = square
+        total += abs(gradient[e, j]) + abs(hidden[e, j])
+    buffers.nothing[e] = np.float32(0.0) * total
 
 
 @inlined
-def _train_feature(task, parameters, plan, buffers, step, rate):
+def _train_feature(task, parameters, plan, buffers, step, rate, gradient):
     """Phase 4 for one embedding row."""
-    value, example, squares = plan.entry_value, plan.entry_example, parameters.embedding_squares
-    start, end = plan.feature_entry[task], plan.feature_entry[task + 1]
-    feature = plan.feature[task]
-    square = np.float32(0.0)
-    for entry in range(start, end):
-        square += value[entry] * value[entry] * buffers.gradient_square[example[entry]]
-    squares[feature] += square / parameters.embedding.shape[1]
-    shrink = max(np.float32(1.0 - rate * step.l2 * (end - start)), np.float32(0.0))
-    row_rate = np.float32(rate * _scale(squares[feature], step.embedding_power))
-    _move_row(
-        parameters.embedding,
-        feature,
-        shrink,
-        row_rate,
-        value,
-        start,
-        example,
-        start,
-        end - start,
-        buffers.example_gradient,
+    squares = parameters.embedding_squares
+    feature, start = plan.feature[task], plan.feature_entry[task]
+    n = plan.feature_entry[task + 1] - start
+    squares[feature] += _sum_gradients(
+        plan.entry_value, start, plan.entry_example, start, n, buffers.example_gradient, gradient
     )
+    shrink = max(np.float32(1.0 - rate * step.l2 * n), np.float32(0.0))
+    row_rate = np.float32(rate * _scale(squares[feature], step.embedding_power))
+    _move_row(parameters.embedding, feature, shrink, row_rate, gradient)
 
 
 @inlined
@@ -520,10 +506,6 @@ def _embed_example(e, examples, rows, parameters, buffers):
     hidden = buffers.hidden
     start, end = examples.x_indptr[rows[e]], examples.x_indptr[rows[e] + 1]
     add_embeddings(examples.x_indices, examples.x_values, start, end, parameters.embedding, hidden, e)
-    square = np.float32(0.0)
-    for j in range(hidden.shape[1]):
-        square += hidden[e, j] * hidden[e, j]
-    buffers.hidden_square[e] = square
 
 
 @kernel
@@ -547,14 +529,16 @@ def train_batches(
             else:
                 _embed_example(task - 2, examples, rows, parameters, buffers)
             task = _next_task(sync, 0, 1)
-        _meet(sync, n_threads)
+        if not _meet(sync, n_threads):
+            return
         if thread == 0:
             _reset_tasks(sync, 3)
         task = _next_task(sync, 1, 1)
         while task < plan.sizes[0]:
             _train_block(task, examples, blocks, rows, parameters, plan, buffers, step, rate, scratch)
             task = _next_task(sync, 1, 1)
-        _meet(sync, n_threads)
+        if not _meet(sync, n_threads):
+            return
         if thread == 0:
             _reset_tasks(sync, 0)
             for visit in range(plan.sizes[1]):
@@ -563,18 +547,20 @@ def train_batches(
         while task < len(rows):
             _sum_visits(task, plan, buffers)
             task = _next_task(sync, 2, 1)
-        _meet(sync, n_threads)
+        if not _meet(sync, n_threads):
+            return
         if thread == 0:
             _reset_tasks(sync, 1)
-            for e in range(len(rows)):  # 0 * square is NaN exactly where a vector is no longer finite
-                out_loss[0] += 0.0 * (buffers.hidden_square[e] + buffers.gradient_square[e])
+            for e in range(len(rows)):
+                out_loss[0] += buffers.nothing[e]
         embedding_rate = np.float32(rate * step.embedding_rate)
         task = _next_task(sync, 3, _FEATURES_PER_TASK)
         while task < plan.sizes[2]:
             for feature in range(task, min(task + _FEATURES_PER_TASK, plan.sizes[2])):
-                _train_feature(feature, parameters, plan, buffers, step, embedding_rate)
+                _train_feature(feature, parameters, plan, buffers, step, embedding_rate, scratch.gradient)
             task = _next_task(sync, 3, _FEATURES_PER_TASK)
-        _meet(sync, n_threads)
+        if not _meet(sync, n_threads):
+            return
         if thread == 0:
             _reset_tasks(sync, 2)
 

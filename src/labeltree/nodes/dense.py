@@ -70,7 +70,7 @@ def fit_dense(
     buffers = _make_buffers(batch_size, capacity, config.dim)
     n_threads = pool.threads if batch_size >= 4 * pool.threads else 1
     max_block = int(np.diff(blocks.start).max())
-    scratch = [_make_scratch(max_block, batch_size) for _ in range(n_threads)]
+    scratch = [_make_scratch(max_block, batch_size, config.dim) for _ in range(n_threads)]
     chunk = max(1, CHUNK_EXAMPLES // batch_size) * batch_size
     n_total = X.n_rows * config.epochs
     learned = np.isfinite(bias)
@@ -98,7 +98,11 @@ def fit_dense(
                 )  # fmt: skip
 
             began = time.perf_counter()
-            pool.map(work, range(n_threads))
+            try:
+                pool.map(work, range(n_threads))
+            except BaseException:  # Ctrl-C may come before all threads run: the others must not wait for ever
+                buffers.sync[dense.ABANDONED] = 1
+                raise
             if not np.isfinite(loss[0]):
                 raise _diverged(config, epoch)
             done = start + len(rows)
@@ -227,21 +231,20 @@ def _make_buffers(batch_size, n_visits, dim):  # type: ignore[no-untyped-def]
 
     return dense.Buffers(
         hidden=aligned_zeros((batch_size, dim)),
-        hidden_square=np.zeros(batch_size, np.float32),
         example_gradient=aligned_zeros((batch_size, dim)),
-        gradient_square=np.zeros(batch_size, np.float32),
+        nothing=np.zeros(batch_size, np.float32),
         visit_gradient=aligned_zeros((n_visits, dim)),
         visit_loss=np.zeros(n_visits),
-        sync=np.zeros(96, np.int64),
+        sync=np.zeros(112, np.int64),
     )
 
 
-def _make_scratch(max_block, batch_size):  # type: ignore[no-untyped-def]
+def _make_scratch(max_block, batch_size, dim):  # type: ignore[no-untyped-def]
     from labeltree.kernels import dense
 
     return dense.Scratch(
         gradients=np.empty(max_block * batch_size, np.float32),
         visitors=np.empty(batch_size, np.int32),
-        squares=np.empty(batch_size, np.float32),
+        gradient=np.empty(dim, np.float32),
         scores=np.empty(max_block, np.float32),
     )

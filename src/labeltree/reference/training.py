@@ -51,13 +51,10 @@ class Gradients:
 
     def __init__(self) -> None:
         self.total: dict[int, Array] = {}
-        self.square: dict[int, float] = {}
         self.n_visits: dict[int, int] = {}
 
     def add(self, row: int, gradient: Array) -> None:
         self.total[row] = self.total.get(row, 0.0) + gradient
-        # the squares of each example's gradient, not the square of their sum: a batch is many small steps
-        self.square[row] = self.square.get(row, 0.0) + float(np.mean(gradient**2))
         self.n_visits[row] = self.n_visits.get(row, 0) + 1
 
 
@@ -157,7 +154,7 @@ def move(rows: Rows, gradients: Gradients, rate: float, power: float, l2: float)
     is pulled to 0 as often as it is pulled elsewhere.
     """
     for row, total in gradients.total.items():
-        rows.squares[row] += gradients.square[row]
+        rows.squares[row] += float(np.mean(total**2))
         decay = max(0.0, 1.0 - rate * l2 * gradients.n_visits[row])
         rows.values[row] *= decay
         if power == 0.0:

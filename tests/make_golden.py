@@ -1,0 +1,78 @@
+"""Writes the golden model files: ``python tests/make_golden.py [folder]``.
+
+They are kept for ever, so that every later version is known to load them. Once a version is released, its
+files are never written again; a new file format adds new files with new names.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from small_data import LABELS, N_FEATURES, Toy, make_toy
+
+import labeltree
+from labeltree.data.rows import SparseRows
+from labeltree.model import Model
+
+GOLDEN = Path(__file__).parent / "golden"
+EXPECTED = "expected.json"
+QUERIES = ["word0 word1 word40", "WORD5 word4 word30 word31 word31", "", "nothing known", "word0 word1 " * 3]
+VECTORS = [[[0, 1.0], [1, 1.0], [40, 1.0]], [[4, 2.0], [5, 0.5], [30, -1.0]], [], [[45, 3.0]]]
+SMALL: dict[str, Any] = dict(dim=8, epochs=10, max_leaves=3)
+
+
+def vector_rows(rows: list[Any]) -> SparseRows:
+    """Rows written as lists of [column, value]."""
+    entries = [entry for row in rows for entry in row]
+    return SparseRows(
+        np.cumsum([0, *map(len, rows)], dtype=np.int64),
+        np.array([column for column, _ in entries], np.int32),
+        np.array([value for _, value in entries], np.float32),
+        N_FEATURES,
+    )
+
+
+def golden_models() -> dict[str, tuple[Model, list[Any]]]:
+    """Each file's model and what it is asked."""
+    toy = make_toy(120, seed=3)
+    renamed = [[f"café:{label}" if label == LABELS[0] else label for label in labels] for labels in toy.Y]
+    text = labeltree.train(toy.texts, renamed, word_ngrams=2, ngram_buckets=64, min_count=2, **SMALL)
+    vectors = labeltree.train(toy.X, _with_absent_label(toy), tree="huffman", **SMALL)
+    ensemble = labeltree.train(toy.texts, toy.Y, trees=2, tf="count", row_norm="mean", **SMALL)
+    return {
+        "text-1.labeltree": (text, QUERIES),
+        "vectors-1.labeltree": (vectors, VECTORS),
+        "ensemble-1.labeltree": (ensemble, QUERIES),
+    }
+
+
+def _with_absent_label(toy: Toy) -> Any:
+    """One more label that no row has."""
+    return np.pad(toy.indicator, ((0, 0), (0, 1)))
+
+
+def main(folder: Path) -> None:
+    expected: dict[str, Any] = {}
+    for name, (model, queries) in golden_models().items():
+        model.save(folder / name)
+        X = queries if isinstance(queries[0], str) else vector_rows(queries)
+        expected[name] = {
+            "labels": model.label_names,
+            "label_counts": model.label_counts.tolist(),
+            "n_examples": model.n_examples,
+            "n_features": model.n_features,
+            "depths": [tree.depth_of_leaves.tolist() for tree in model.label_trees],
+            "queries": queries,
+            "probabilities": model.probability(X, model.label_names).astype(float).round(9).tolist(),
+            "best": [[label for label, _ in row] for row in model.predict(X, k=3)],
+        }
+    lines = [f"{json.dumps(name)}: {json.dumps(facts)}" for name, facts in expected.items()]
+    (folder / EXPECTED).write_text("{\n" + ",\n".join(lines) + "\n}\n")
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]) if len(sys.argv) > 1 else GOLDEN)

@@ -1,0 +1,129 @@
+"""Parameters: defaults, bounds, presets, files, and messages that say name, bound and value."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from labeltree.config import PRESETS, Config, Parameter, make_config, parameters
+from labeltree.errors import LabelTreeError, ParameterError
+
+ALL = list(parameters())
+
+
+def ids(parameter: Parameter) -> str:
+    return parameter.name
+
+
+def test_defaults_are_valid_and_survive_json() -> None:
+    config = make_config()
+    assert config == Config()
+    assert Config(**json.loads(json.dumps(config.to_dict()))).validate() == config
+
+
+@pytest.mark.parametrize("parameter", ALL, ids=ids)
+def test_every_parameter_is_described(parameter: Parameter) -> None:
+    assert parameter.help.endswith(".")
+    assert parameter.group in ("data", "features", "tree", "nodes", "training")
+    assert type(parameter.default) is parameter.type
+    assert parameter.option == "--" + parameter.name.replace("_", "-")
+    if parameter.type is int:
+        assert parameter.low is not None, "a whole number needs a lower bound"
+
+
+@pytest.mark.parametrize("parameter", [p for p in ALL if p.low is not None], ids=ids)
+def test_lower_bound(parameter: Parameter) -> None:
+    assert parameter.low is not None
+    low = parameter.type(parameter.low)
+    assert getattr(make_config({parameter.name: low}), parameter.name) == low
+    with pytest.raises(ParameterError, match=f"{parameter.name} must be at least .* but is {low - 1}"):
+        make_config({parameter.name: low - 1})
+
+
+@pytest.mark.parametrize("parameter", [p for p in ALL if p.high is not None], ids=ids)
+def test_upper_bound(parameter: Parameter) -> None:
+    assert parameter.high is not None
+    high = parameter.type(parameter.high)
+    assert getattr(make_config({parameter.name: high}), parameter.name) == high
+    with pytest.raises(ParameterError, match=f"{parameter.name} must be at most .* but is {high + 1}"):
+        make_config({parameter.name: high + 1})
+
+
+@pytest.mark.parametrize("parameter", ALL, ids=ids)
+@pytest.mark.parametrize("value", [None, [], {}, object(), b"3"])
+def test_wrong_types(parameter: Parameter, value: Any) -> None:
+    with pytest.raises(ParameterError, match=f"{parameter.name} must be of type"):
+        make_config({parameter.name: value})
+
+
+@pytest.mark.parametrize("parameter", [p for p in ALL if p.type in (int, float)], ids=ids)
+@pytest.mark.parametrize("value", [True, "1", math.nan, math.inf])
+def test_numbers_are_finite_numbers(parameter: Parameter, value: Any) -> None:
+    with pytest.raises(ParameterError, match=parameter.name):
+        make_config({parameter.name: value})
+
+
+@pytest.mark.parametrize("parameter", [p for p in ALL if p.choices], ids=ids)
+def test_choices(parameter: Parameter) -> None:
+    for choice in parameter.choices:
+        assert getattr(make_config({parameter.name: choice}), parameter.name) == choice
+    if parameter.open_choice:
+        assert getattr(make_config({parameter.name: "some/file"}), parameter.name) == "some/file"
+    else:
+        with pytest.raises(ParameterError, match=f"{parameter.name} must be one of .*but is 'other'"):
+            make_config({parameter.name: "other"})
+
+
+def test_a_whole_number_will_do_for_a_fraction() -> None:
+    assert make_config({"lr": 1}).lr == 1
+
+
+@pytest.mark.parametrize("prefix", ["", " ", "a b", "\t", "label\n", "\u2003"])
+def test_a_label_prefix_is_a_word(prefix: str) -> None:
+    with pytest.raises(ParameterError, match="label_prefix"):
+        make_config({"label_prefix": prefix})
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_presets_are_valid(name: str) -> None:
+    config = make_config(preset=name)
+    assert {field: getattr(config, field) for field in PRESETS[name]} == PRESETS[name]
+
+
+def test_the_paper_preset_is_the_papers_algorithm() -> None:
+    config = make_config(preset="paper")
+    assert (config.optimizer, config.batch_size, config.arity, config.max_leaves) == ("sgd", 1, 2, 100)
+
+
+def test_values_beat_the_file_beats_the_preset(tmp_path: Path) -> None:
+    path = tmp_path / "some.toml"
+    path.write_text("batch-size = 7\nlr = 0.3\nword_ngrams = 2\nidf = false\n")
+    config = make_config({"lr": 0.4}, preset="paper", file=path)
+    assert (config.lr, config.batch_size, config.word_ngrams, config.idf) == (0.4, 7, 2, False)
+    assert config.dim == PRESETS["paper"]["dim"]
+    assert config.seed == Config().seed
+
+
+def test_unknown_names_list_the_known_ones() -> None:
+    with pytest.raises(ParameterError, match=r"unknown parameter 'deep'; known are .*epochs"):
+        make_config({"deep": 3})
+    with pytest.raises(ParameterError, match=r"preset must be one of .*paper.*, but is 'poem'"):
+        make_config(preset="poem")
+
+
+def test_a_config_cannot_be_changed() -> None:
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        Config().dim = 3  # type: ignore[misc]
+    with pytest.raises(TypeError):
+        Config("__label__")  # type: ignore[misc]
+
+
+def test_errors_are_value_errors_too() -> None:
+    """So that callers who know nothing of the package can catch them."""
+    assert issubclass(ParameterError, ValueError)
+    assert issubclass(ParameterError, LabelTreeError)

@@ -1,0 +1,156 @@
+"""Importing is free, and imports point downwards only."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import labeltree
+
+SOURCE = Path(labeltree.__file__).parent
+MODULES = sorted(SOURCE.rglob("*.py"))
+HEAVY = ("numpy", "numba", "scipy", "sklearn", "safetensors", "tqdm", "llvmlite")
+
+# From the bottom up: a part imports only from lower lines, and from itself.
+LAYERS = (
+    "errors",
+    "config parallel kernels",
+    "data",
+    "tree features persist_read metrics",
+    "persist build nodes",
+    "predicting reference",
+    "model",
+    "training streaming progress",
+    "reports estimator",
+    "demo cli_options",
+    "cli",
+    "__main__",
+)
+LAYER_OF = {part: number for number, line in enumerate(LAYERS) for part in line.split()}
+
+
+def part_of(path: Path) -> str:
+    """The folder or file right below the package: ``data``, ``model``."""
+    return path.relative_to(SOURCE).parts[0].removesuffix(".py")
+
+
+def imports_of(path: Path, *, module_level: bool = False) -> Iterator[str]:
+    """Full names of the modules that a file imports when it runs, those for type checkers left out."""
+    waiting: list[ast.AST] = [ast.parse(path.read_text())]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
+            waiting.extend(node.orelse)
+            continue
+        if module_level and isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
+            continue
+        if isinstance(node, ast.Import):
+            yield from (name.name for name in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: relative import on line {node.lineno}"
+            if node.module == "labeltree":  # `from labeltree import metrics`
+                yield from (f"labeltree.{name.name}" for name in node.names)
+            else:
+                yield str(node.module)
+        waiting.extend(ast.iter_child_nodes(node))
+
+
+def top(name: str) -> str:
+    return name.partition(".")[0]
+
+
+def own_parts(path: Path) -> set[str]:
+    """The parts of this package that a file imports."""
+    names = [name.split(".") for name in imports_of(path) if name.startswith("labeltree.")]
+    return {name[1] for name in names} - {"__version__"}
+
+
+def ids(path: Path) -> str:
+    return str(path.relative_to(SOURCE))
+
+
+def test_every_part_has_its_layer() -> None:
+    parts = {part_of(path) for path in MODULES} - {"__init__"}
+    assert parts == set(LAYER_OF), "put new parts into LAYERS, as low as they can stand"
+
+
+@pytest.mark.parametrize("path", [p for p in MODULES if part_of(p) != "__init__"], ids=ids)
+def test_imports_point_downwards(path: Path) -> None:
+    part = part_of(path)
+    for other in own_parts(path) - {part}:
+        assert LAYER_OF[other] < LAYER_OF[part], f"{part} imports {other}"
+
+
+@pytest.mark.parametrize("path", [p for p in MODULES if part_of(p) == "kernels"], ids=ids)
+def test_kernels_import_only_kernels(path: Path) -> None:
+    assert own_parts(path) <= {"kernels"}
+    assert {top(name) for name in imports_of(path)} & {"scipy", "sklearn"} == set()
+
+
+@pytest.mark.parametrize("path", [p for p in MODULES if part_of(p) == "reference"], ids=ids)
+def test_the_reference_stands_on_its_own(path: Path) -> None:
+    """It is what kernels are compared with, so it must not use them."""
+    assert "kernels" not in own_parts(path)
+    assert {top(name) for name in imports_of(path)} & {"numba", "scipy", "sklearn"} == set()
+
+
+@pytest.mark.parametrize("path", MODULES, ids=ids)
+def test_heavy_libraries_have_one_door_each(path: Path) -> None:
+    part = part_of(path)
+    everywhere = {top(name) for name in imports_of(path)}
+    assert part == "kernels" or everywhere & {"numba", "llvmlite"} == set()
+    assert part == "estimator" or "sklearn" not in everywhere
+    at_import = {top(name) for name in imports_of(path, module_level=True)}
+    assert part == "estimator" or "scipy" not in at_import
+    assert {"torch", "pandas", "matplotlib"} & at_import == set()
+
+
+@pytest.mark.parametrize("path", MODULES, ids=ids)
+def test_the_library_is_silent(path: Path) -> None:
+    """Only the command line prints or exits, and the demo prints through what it is given."""
+    called = {
+        node.func.id
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
+    }
+    assert not called & {"print", "exit", "quit", "eval", "exec", "breakpoint"}
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "import labeltree; dir(labeltree); labeltree.__version__",
+        "import labeltree.config, labeltree.errors, labeltree.parallel, labeltree.data.formats",
+        "from labeltree.cli import main; assert main(['--help']) == 0",
+        "from labeltree.cli import main; assert main(['train', '--help']) == 0",
+        "from labeltree.cli import main; assert main(['train', 'x', '-o', 'y', '--dim', '0']) == 2",
+    ],
+)
+def test_nothing_heavy_is_imported(code: str) -> None:
+    check = f"import sys\n{code}\nassert not set({HEAVY!r}) & set(sys.modules)"
+    done = subprocess.run([sys.executable, "-c", check], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+
+
+def test_the_public_names() -> None:
+    assert set(labeltree.__all__) == {"LabelTree", "LabelTreeClassifier", "Model", "load", "metrics", "train"}
+    assert set(labeltree.__all__) < set(dir(labeltree))
+    for name in labeltree.__all__:
+        assert getattr(labeltree, name) is not None
+    assert callable(labeltree.train)
+    with pytest.raises(AttributeError, match="trian"):
+        labeltree.trian  # noqa: B018
+
+
+@pytest.mark.parametrize("arguments", [["train"], ["inspect", "no such file"]])
+def test_the_module_exits_with_the_code_of_the_command(arguments: list[str]) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "labeltree", *arguments], capture_output=True, text=True, timeout=60
+    )
+    assert done.returncode == (2 if arguments == ["train"] else 1)
+    assert "Traceback" not in done.stderr
