@@ -31,7 +31,7 @@ OPTIMIZERS: dict[str, dict[str, Any]] = {
     "sgd": dict(optimizer="sgd", batch_size=1, lr=0.5),  # the paper's algorithm
     "sgd-batches": dict(optimizer="sgd", batch_size=16, lr=0.2),
 }
-SMALL: dict[str, Any] = dict(dim=16, epochs=15, max_leaves=3)
+SMALL: dict[str, Any] = dict(dim=16, epochs=15, arity=2, max_leaves=3, l2=1e-5)
 
 TRAIN, TEST = make_toy(200, seed=0), make_toy(300, seed=1)
 

@@ -199,8 +199,8 @@ def test_known_weights() -> None:
     config = make_config({"row_norm": "none"})
     features, _, rows, _ = TextFeatures.fit([make_block([b"a a b", b"a"])], config)
     assert features.words.strings() == ["a", "b"]
-    np.testing.assert_allclose(features.idf, np.log([2.0, 3.0]), rtol=1e-6)
-    np.testing.assert_allclose(rows.values, [(1 + np.log(2)) * np.log(2), np.log(3), np.log(2)], rtol=1e-6)
+    np.testing.assert_allclose(features.idf, 1 + np.log([3 / 3, 3 / 2]), rtol=1e-6)
+    np.testing.assert_allclose(rows.values, [1 + np.log(2), 1 + np.log(1.5), 1], rtol=1e-6)
 
 
 WEIGHTED = make_config({"weighted_words": True})

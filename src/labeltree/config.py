@@ -87,9 +87,9 @@ class Config:
         open_choice=True,
         group="tree",
     )
-    arity: int = _parameter(2, "Children of an inner node.", low=2, high=1 << 20, group="tree")
+    arity: int = _parameter(16, "Children of an inner node.", low=2, high=1 << 20, group="tree")
     max_leaves: int = _parameter(
-        100,
+        64,
         "Stop splitting a group of labels of at most this size (kmeans).",
         low=1,
         high=1 << 20,
@@ -105,16 +105,16 @@ class Config:
     )
     dim: int = _parameter(200, "Length of the word and node vectors.", low=1, high=1 << 14, group="nodes")
 
-    epochs: int = _parameter(20, "Passes over the training data.", low=1, high=100_000, group="training")
+    epochs: int = _parameter(6, "Passes over the training data.", low=1, high=100_000, group="training")
     optimizer: str = _parameter(
         "adagrad",
         "How steps are scaled; sgd with batch size 1 is the paper's.",
         choices=("adagrad", "sgd"),
         group="training",
     )
-    lr: float = _parameter(0.2, "First step size; it falls linearly to 0.", low=0.0, group="training")
-    l2: float = _parameter(1e-5, "L2 regularisation of all parameters but biases.", low=0.0, group="training")
-    batch_size: int = _parameter(32, "Examples per step.", low=1, high=1 << 20, group="training")
+    lr: float = _parameter(0.1, "First step size; it falls linearly to 0.", low=0.0, group="training")
+    l2: float = _parameter(1e-4, "L2 regularisation of all parameters but biases.", low=0.0, group="training")
+    batch_size: int = _parameter(64, "Examples per step.", low=1, high=1 << 20, group="training")
     trees: int = _parameter(
         1, "Trees of the ensemble; their probabilities are averaged.", low=1, high=1000, group="training"
     )

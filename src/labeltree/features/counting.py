@@ -112,10 +112,10 @@ def count_tokens(
 
 
 def inverse_document_frequency(rows: SparseRows) -> NDArray[np.float32]:
-    """ln(1 + N / df) of each column: ln(N / df) for rare words, yet never 0 for one that is everywhere."""
+    """1 + ln((1 + N) / (1 + df)) of each column: positive even for a word that is everywhere."""
     frequency = np.zeros(rows.n_columns, np.int64)
     count_ids(rows.indices, frequency, np.zeros(0, np.int64))  # np.bincount would copy the indices as int64
-    return np.log1p(rows.n_rows / np.maximum(frequency, 1)).astype(np.float32)
+    return (1.0 + np.log((1 + rows.n_rows) / (1 + frequency))).astype(np.float32)
 
 
 class LabelCollector:

@@ -24,6 +24,7 @@ from labeltree.kernels.atomic import atomic_add, atomic_load, bits_as_float, yie
 from labeltree.kernels.jit import inlined, kernel
 
 ABANDONED = 96  # where in Buffers.sync to put a 1 when a thread will not come
+SMALLEST_SQUARES = 1e-8  # a gradient that is only rounding error must not become a full step
 _SPINS = 2000  # before a waiting thread gives up its CPU
 _FEATURES_PER_TASK = 8
 
@@ -294,11 +295,10 @@ def add_embeddings(indices, values, start, end, embedding, out, e):
 
 @inlined
 def _scale(squares, power):
-    """``squares ** -power``; 0 for a row that never had a gradient (it does not move anyway)."""
+    """``(squares + SMALLEST_SQUARES) ** -power``."""
     if power == 0.0:
         return np.float32(1.0)
-    if squares == 0.0:
-        return np.float32(0.0)
+    squares += np.float32(SMALLEST_SQUARES)
     if power == 0.5:
         return np.float32(1.0) / math.sqrt(squares)
     return np.float32(squares**-power)

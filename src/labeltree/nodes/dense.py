@@ -20,6 +20,7 @@ from labeltree.tree import LabelTree
 POWERS = {"adagrad": (0.25, 0.5), "sgd": (0.0, 0.0)}  # of embeddings, of nodes
 EMBEDDING_RATES = {"adagrad": 0.6, "sgd": 1.0}
 INITIAL_RANGE = 0.1  # embeddings start uniform in +-this, node weights at 0
+INITIAL_BIAS_SQUARES = 0.01  # biases start near their best values: no full first step along rounding errors
 CHUNK_EXAMPLES = 8192  # between two reports of progress
 BLOCK_CHILDREN = 64  # siblings per task ...
 MAX_BLOCKS = 256  # ... unless that makes more tasks per parent than this
@@ -62,7 +63,7 @@ def fit_dense(
         bias,
         np.zeros(X.n_columns, np.float32),
         np.zeros(tree.n_nodes, np.float32),
-        np.zeros(tree.n_nodes, np.float32),
+        np.full(tree.n_nodes, INITIAL_BIAS_SQUARES, np.float32),
     )
     batch_size = min(config.batch_size, max(1, X.n_rows))
     capacity = _largest_batch(n_visits, batch_size)

@@ -101,7 +101,7 @@ def fit_lines(lines: Sequence[Line], config: Config) -> Fitted:
     documents = Counter(column for row in counts for column in row)
     idf = [1.0] * (len(words) + len(buckets))
     if config.idf:
-        idf = [math.log(1 + len(lines) / documents[column]) for column in range(len(idf))]
+        idf = [1 + math.log((1 + len(lines)) / (1 + documents[column])) for column in range(len(idf))]
     labels = list(dict.fromkeys(label for line in lines for label in line.labels))
     rows = [weigh_row(row, idf, config) for row in counts]
     return Fitted(words, buckets, idf, labels, rows, [label_row(line, labels) for line in lines])

@@ -19,9 +19,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labeltree.config import Config
-from labeltree.nodes.dense import EMBEDDING_RATES, INITIAL_RANGE, POWERS
+from labeltree.nodes.dense import EMBEDDING_RATES, INITIAL_BIAS_SQUARES, INITIAL_RANGE, POWERS
 from labeltree.tree import LabelTree
 
+SMALLEST_SQUARES = 1e-8  # a gradient that is only rounding error must not become a full step
 LEAST_LIKELIHOOD = 1e-7  # a node's loss is at most -log of this, so that one example cannot drown the sum
 
 Array = NDArray[np.float64]
@@ -157,10 +158,8 @@ def move(rows: Rows, gradients: Gradients, rate: float, power: float, l2: float)
         rows.squares[row] += float(np.mean(total**2))
         decay = max(0.0, 1.0 - rate * l2 * gradients.n_visits[row])
         rows.values[row] *= decay
-        if power == 0.0:
-            rows.values[row] -= rate * total
-        elif rows.squares[row] > 0.0:
-            rows.values[row] -= rate * total / rows.squares[row] ** power
+        scale = 1.0 if power == 0.0 else (rows.squares[row] + SMALLEST_SQUARES) ** -power
+        rows.values[row] -= rate * scale * total
 
 
 def train_epoch(
@@ -191,7 +190,7 @@ def first_parameters(
     return Parameters(
         Rows(INITIAL_RANGE * (2.0 * uniform - 1.0), np.zeros(n_features)),
         Rows(np.zeros((tree.n_nodes, dim)), np.zeros(tree.n_nodes)),
-        Rows(initial_bias(tree, examples)[:, None], np.zeros(tree.n_nodes)),
+        Rows(initial_bias(tree, examples)[:, None], np.full(tree.n_nodes, INITIAL_BIAS_SQUARES)),
     )
 
 

@@ -1,0 +1,212 @@
+"""Model: kinds of input, given labels, files read in its features, and what it says about itself."""
+
+from __future__ import annotations
+
+import json
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from small_data import (
+    LABELS,
+    N_FEATURES,
+    N_LABELS,
+    empty_rows,
+    make_toy,
+    write_fasttext,
+    write_xmlc,
+)
+
+import labeltree
+from labeltree.data.rows import LabelRows, SparseRows
+from labeltree.errors import DataError, ParameterError
+from labeltree.model import Model
+
+TRAIN, TEST = make_toy(150), make_toy(60, seed=4)
+SMALL: dict[str, Any] = dict(dim=8, epochs=5, arity=2, max_leaves=3)
+
+
+@pytest.fixture(scope="module")
+def text_model() -> Model:
+    return labeltree.train(TRAIN.texts, TRAIN.Y, **SMALL)
+
+
+@pytest.fixture(scope="module")
+def ensemble() -> Model:
+    return labeltree.train(TRAIN.texts, TRAIN.Y, trees=3, **SMALL)
+
+
+@pytest.fixture(scope="module")
+def vector_model() -> Model:
+    return labeltree.train(TRAIN.X, TRAIN.indicator, **SMALL)
+
+
+def scipy_of(rows: SparseRows) -> Any:
+    return sp.csr_matrix((rows.values, rows.indices, rows.indptr), shape=(rows.n_rows, rows.n_columns))
+
+
+def same(one: Any, other: Any) -> bool:
+    return all(map(np.array_equal, one, other))
+
+
+def test_texts_of_every_kind(text_model: Model) -> None:
+    expected = text_model.predict(TEST.texts)
+    for X in (tuple(TEST.texts), iter(TEST.texts), np.array(TEST.texts)):
+        assert text_model.predict(X) == expected
+
+
+def test_prepared_rows_are_what_the_texts_become(text_model: Model, tmp_path: Path) -> None:
+    path = tmp_path / "test.txt"
+    path.write_text(write_fasttext(TEST))
+    rows, labels, skipped = text_model.read(path)
+    assert skipped == 0
+    expected = text_model.predict_arrays(TEST.texts)
+    assert same(text_model.predict_arrays(rows), expected)
+    assert same(text_model.predict_arrays(scipy_of(rows)), expected)
+    names = [text_model.label_names[id] for id in labels.indices]
+    assert sorted(names) == sorted(label for row in TEST.Y for label in row)
+
+
+def test_vectors_of_every_kind(vector_model: Model) -> None:
+    expected = vector_model.predict_arrays(TEST.X)
+    matrix = scipy_of(TEST.X)
+    for X in (matrix, matrix.tocsc(), matrix.toarray(), matrix.toarray().tolist(), matrix.astype(np.float64)):
+        assert same(vector_model.predict_arrays(X), expected)
+    backwards = [slice(start, stop) for start, stop in pairwise(TEST.X.indptr)]
+    order = np.concatenate([np.arange(part.stop - 1, part.start - 1, -1) for part in backwards])
+    unsorted = SparseRows(TEST.X.indptr, TEST.X.indices[order], TEST.X.values[order], N_FEATURES)
+    assert same(vector_model.predict_arrays(unsorted), expected)
+
+
+def test_the_callers_arrays_stay_as_they_are(vector_model: Model) -> None:
+    before = [array.copy() for array in TEST.X[:3]]
+    vector_model.predict(TEST.X)
+    labeltree.train(TEST.X, TEST.Y, **SMALL)
+    assert same(before, TEST.X[:3])
+
+
+def test_labels_of_a_file_that_the_model_does_not_know(text_model: Model, tmp_path: Path) -> None:
+    path = tmp_path / "test.jsonl"
+    path.write_text(
+        '{"text": "word0", "labels": ["topic-0", "strange", "stranger", "strange"]}\n{"text": "x"}\n'
+    )
+    rows, labels, _ = text_model.read(path)
+    assert (rows.n_rows, labels.n_labels) == (2, N_LABELS)
+    assert labels.indptr.tolist() == [0, 3, 3]
+    assert labels.indices.tolist() == [-1, -1, text_model.label_names.index("topic-0")]
+    found = text_model.probability_rows(rows, labels)
+    assert found[:2].tolist() == [0, 0]
+    assert found[2] == text_model.probability(rows, ["topic-0"])[0, 0]
+
+
+def test_xmlc_files_with_and_without_header(vector_model: Model, tmp_path: Path) -> None:
+    path = tmp_path / "test.xmlc"
+    path.write_text(write_xmlc(TEST))
+    expected = vector_model.predict_arrays(TEST.X)
+    rows, labels, _ = vector_model.read(path)
+    assert same(vector_model.predict_arrays(rows), expected)
+    assert len(labels.indices) == TEST.indicator.sum()
+    path.write_text(write_xmlc(TEST).partition("\n")[2])
+    rows, _, _ = vector_model.read(path)
+    assert same(vector_model.predict_arrays(rows), expected)
+
+
+@pytest.mark.parametrize("name", ["text_model", "ensemble"])
+def test_given_labels(name: str, request: pytest.FixtureRequest) -> None:
+    model: Model = request.getfixturevalue(name)
+    everything = model.probability(TEST.texts, model.label_names)
+    some = ["topic-3", "topic-0", "topic-3"]
+    places = [model.label_names.index(label) for label in some]
+    assert np.array_equal(model.probability(TEST.texts, some), everything[:, places])
+    assert model.probability(TEST.texts, []).shape == (len(TEST.texts), 0)
+    indptr = np.arange(len(TEST.texts) + 1) * 2
+    given = LabelRows(indptr, np.tile(np.array([-1, 4], np.int32), len(TEST.texts)), N_LABELS)
+    found = model.probability_rows(TEST.texts, given).reshape(-1, 2)
+    assert np.all(found[:, 0] == 0)
+    assert np.array_equal(found[:, 1], everything[:, 4])
+
+
+def test_given_labels_must_fit(text_model: Model) -> None:
+    none = LabelRows(np.zeros(2, np.int64), np.empty(0, np.int32), N_LABELS)
+    with pytest.raises(DataError, match="60 rows"):
+        text_model.probability_rows(TEST.texts, none)
+    high = LabelRows(np.arange(2), np.array([N_LABELS], np.int32), N_LABELS + 1)
+    with pytest.raises(DataError, match=f"{N_LABELS} is not below"):
+        text_model.probability_rows(TEST.texts[:1], high)
+
+
+def test_an_ensemble_is_the_mean_of_its_trees(ensemble: Model) -> None:
+    parts = [
+        Model(
+            ensemble.config,
+            ensemble.features,
+            ensemble.labels,
+            ensemble.label_counts,
+            ensemble.n_examples,
+            [(search.tree, search.parameters)],
+        ).probability(TEST.texts, LABELS)
+        for search in ensemble.trees
+    ]
+    np.testing.assert_allclose(ensemble.probability(TEST.texts, LABELS), np.mean(parts, axis=0), rtol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["text_model", "ensemble"])
+def test_limits_of_k_and_threshold(name: str, request: pytest.FixtureRequest) -> None:
+    model: Model = request.getfixturevalue(name)
+    X = TEST.texts[:3]
+    assert same(model.predict_arrays(X, k=np.int64(4)), model.predict_arrays(X, k=4))
+    assert model.predict_arrays(X, k=100_000)[0].shape == (3, 100_000)
+    assert model.predict_rows(X, 0.0).indptr.tolist() == [0, N_LABELS, 2 * N_LABELS, 3 * N_LABELS]
+    assert model.predict_rows(X, 1.0).n_rows == 3
+    assert model.predict(X, k=3, threshold=1.0) == [[], [], []]
+    assert model.predict(X, k=None, threshold=1.0) == [[], [], []]
+    with pytest.raises(ParameterError, match="threshold must be above 0"):
+        model.predict(X, k=None)
+
+
+def test_a_label_may_be_any_text(tmp_path: Path) -> None:
+    names = ["a b", "tab\t", "é\u2028", "__label__x", "1:2", "<uri>", " ", "\U0001f33f", "'\"\\"]
+    model = labeltree.train(TRAIN.texts[: len(names)], [[name] for name in names], **SMALL)
+    model.save(tmp_path / "m")
+    loaded = labeltree.load(tmp_path / "m")
+    assert loaded.label_names == names
+    assert loaded.probability(["word1"], names).shape == (1, len(names))
+
+
+def test_what_a_model_says_about_itself(ensemble: Model, vector_model: Model) -> None:
+    facts = json.loads(json.dumps(ensemble.inspect()))
+    assert facts["config"] == ensemble.config.to_dict()
+    assert (facts["input"], facts["n_labels"], facts["n_examples"]) == ("text", N_LABELS, 150)
+    assert facts["n_features"] == ensemble.n_features == N_FEATURES
+    assert [tree["n_labels"] for tree in facts["trees"]] == [N_LABELS] * 3
+    arrays = [array for search in ensemble.trees for array in search.parameters]
+    assert facts["parameter_bytes"] == sum(array.nbytes for array in arrays)
+    assert vector_model.inspect()["input"] == "vectors"
+
+
+def test_parameters_are_read_only_trained_or_loaded(text_model: Model, tmp_path: Path) -> None:
+    text_model.save(tmp_path / "m")
+    for model in (text_model, labeltree.load(tmp_path / "m")):
+        for array in model.trees[0].parameters:
+            assert not array.flags.writeable
+
+
+def test_a_loaded_model_may_be_saved_over_its_own_file(text_model: Model, tmp_path: Path) -> None:
+    path = tmp_path / "m"
+    text_model.save(path)
+    before = path.read_bytes()
+    loaded = labeltree.load(path)
+    loaded.save(path)
+    assert path.read_bytes() == before
+    assert loaded.predict(TEST.texts) == text_model.predict(TEST.texts)
+    assert [file.name for file in tmp_path.iterdir()] == ["m"]
+
+
+def test_empty_rows_among_others(text_model: Model) -> None:
+    X = ["", *TEST.texts[:2], "", "unknown"]
+    answers = text_model.predict(X, k=3)
+    assert answers[0] == answers[3] == answers[4] == text_model.predict(empty_rows("text"), k=3)[0]
+    assert answers[1:3] == text_model.predict(TEST.texts[:2], k=3)

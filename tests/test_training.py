@@ -1,0 +1,229 @@
+"""The driver: every way to give it data makes the same model; odd data, weights, estimates, divergence."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from small_data import (
+    LABELS,
+    N_FEATURES,
+    N_LABELS,
+    empty_rows,
+    make_toy,
+    write_fasttext,
+    write_xmlc,
+)
+
+import labeltree
+from labeltree.config import Config, make_config
+from labeltree.errors import DataError, ParameterError, TrainingError
+from labeltree.model import Model
+from labeltree.training import estimate, train, tree_seed
+
+TOY = make_toy(100)
+SMALL: dict[str, Any] = dict(dim=8, epochs=3, arity=2, max_leaves=3)
+DENSE = np.zeros((100, N_FEATURES), np.float32)
+DENSE[np.repeat(np.arange(100), np.diff(TOY.X.indptr)), TOY.X.indices] = 1
+
+
+def saved(model: Model, folder: Path) -> bytes:
+    path = folder / "saved.labeltree"
+    model.save(path)
+    return path.read_bytes()
+
+
+def jsonl() -> str:
+    rows = zip(TOY.texts, TOY.Y, strict=True)
+    return "".join(json.dumps({"text": text, "labels": labels}) + "\n" for text, labels in rows)
+
+
+def annif() -> str:
+    rows = zip(TOY.texts, TOY.Y, strict=True)
+    return "".join(f"{text}\t{' '.join(f'<{label}>' for label in labels)}\n" for text, labels in rows)
+
+
+@pytest.mark.parametrize("name", ["train.txt", "train.jsonl", "train.tsv", "train.txt.gz"])
+def test_texts_in_a_file_and_in_memory_make_the_same_model(name: str, tmp_path: Path) -> None:
+    path = tmp_path / name
+    write = {"train.jsonl": jsonl, "train.tsv": annif}.get(name, lambda: write_fasttext(TOY))
+    content = write().encode()
+    path.write_bytes(gzip.compress(content) if name.endswith("gz") else content)
+    expected = train(TOY.texts, TOY.Y, **SMALL)
+    assert saved(train(path, **SMALL), tmp_path) == saved(expected, tmp_path)
+    assert saved(train(str(path), **SMALL), tmp_path) == saved(expected, tmp_path)
+
+
+def test_standard_input(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    content = write_fasttext(TOY).encode()
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content)))
+    model = train("-", **SMALL)
+    assert saved(model, tmp_path) == saved(train(TOY.texts, TOY.Y, **SMALL), tmp_path)
+
+
+def test_vectors_of_every_kind_make_the_same_model(tmp_path: Path) -> None:
+    path = tmp_path / "train.xmlc"
+    path.write_text(write_xmlc(TOY))
+    expected = saved(train(TOY.X, TOY.indicator, **SMALL), tmp_path)
+    assert saved(train(path, **SMALL), tmp_path) == expected
+    for X in (DENSE, DENSE.tolist(), DENSE.astype(bool), sp.csr_matrix(DENSE), sp.coo_array(DENSE)):
+        assert saved(train(X, sp.csc_matrix(TOY.indicator), **SMALL), tmp_path) == expected
+    numbers = [np.flatnonzero(row) for row in TOY.indicator]
+    by_lists = train(DENSE, numbers, **SMALL)  # labels numbered as they appear
+    assert sorted(by_lists.label_names, key=int) == [str(label) for label in range(N_LABELS)]
+
+
+@pytest.mark.parametrize("convert", [tuple, iter, np.array, lambda texts: np.array(texts, object)])
+def test_texts_of_every_kind_make_the_same_model(convert: Any, tmp_path: Path) -> None:
+    expected = saved(train(TOY.texts, TOY.Y, **SMALL), tmp_path)
+    assert saved(train(convert(TOY.texts), TOY.Y, **SMALL), tmp_path) == expected
+    assert saved(train(TOY.texts, [tuple(labels) for labels in TOY.Y], **SMALL), tmp_path) == expected
+
+
+def test_label_names_name_the_columns() -> None:
+    model = train(TOY.texts, TOY.indicator, label_names=LABELS, **SMALL)
+    assert model.label_names == LABELS
+    assert model.label_counts.tolist() == TOY.indicator.sum(axis=0).tolist()
+    with pytest.raises(DataError, match="columns"):
+        train(TOY.texts, TOY.indicator, label_names=LABELS[:-1], **SMALL)
+
+
+def test_config_preset_and_parameters() -> None:
+    config = make_config(SMALL)
+    model = train(TOY.texts, TOY.Y, config=config, seed=5)
+    assert model.config == make_config({**SMALL, "seed": 5})
+    model = train(TOY.texts, TOY.Y, preset="paper", **SMALL)
+    assert (model.config.optimizer, model.config.dim) == ("sgd", 8)
+    with pytest.raises(ParameterError, match="not both"):
+        train(TOY.texts, TOY.Y, preset="paper", config=Config())
+
+
+def test_labels_twice_in_a_row_count_once(tmp_path: Path) -> None:
+    twice = [labels + labels[:1] for labels in TOY.Y]
+    assert saved(train(TOY.texts, twice, **SMALL), tmp_path) == saved(
+        train(TOY.texts, TOY.Y, **SMALL), tmp_path
+    )
+
+
+ODD: dict[str, tuple[Any, Any, dict[str, Any]]] = {
+    "no text has a word": ([""] * 100, TOY.Y, {}),
+    "no word is frequent enough": (TOY.texts, TOY.Y, {"min_count": 10_000}),
+    "no columns": (np.zeros((100, 0)), TOY.Y, {}),
+    "only zeros": (np.zeros((100, 3)), TOY.Y, {}),
+    "one label": (TOY.texts, [["a"]] * 50 + [[]] * 50, {}),
+    "one label, always": (TOY.texts, [["a"]] * 100, {}),
+    "two labels, always": (TOY.texts, [["a", "b"]] * 100, {}),
+    "one row": (["word"], [["a"]], {}),
+    "one row of many labels": (["word"], [LABELS], {}),
+    "equal rows": (["same words"] * 100, TOY.Y, {}),
+    "thousands of labels without examples": (TOY.texts, np.pad(TOY.indicator, ((0, 0), (0, 3000))), {}),
+    "large values": (DENSE * 1e30, TOY.Y, {}),
+    "small values": (DENSE * 1e-38, TOY.Y, {}),
+    "small weights": (TOY.texts, TOY.Y, {"sample_weight": np.full(100, 1e-30)}),
+    "a batch larger than the data": (TOY.texts, TOY.Y, {"batch_size": 1 << 20}),
+    "an arity larger than the labels": (TOY.texts, TOY.Y, {"arity": 1 << 20}),
+    "one dimension": (TOY.texts, TOY.Y, {"dim": 1}),
+    "strong regularisation": (TOY.texts, TOY.Y, {"l2": 1e6}),
+    "labels with spaces": (TOY.texts, [[f"a b\t{label}\u00e9"] for label in range(100)], {}),
+}
+
+
+@pytest.mark.parametrize("tree", ["kmeans", "huffman", "complete", "flat"])
+@pytest.mark.parametrize("case", ODD)
+def test_odd_data_makes_a_model(case: str, tree: str, tmp_path: Path) -> None:
+    X, Y, parameters = ODD[case]
+    model = train(X, Y, **(SMALL | {"tree": tree, "trees": 2} | parameters))
+    ids, probabilities = model.predict_arrays(X, k=3)
+    assert np.all((probabilities >= 0) & (probabilities <= 1))
+    assert np.all(ids[:, 0] >= 0)
+    path = tmp_path / "odd.labeltree"
+    model.save(path)
+    loaded = labeltree.load(path)
+    assert all(map(np.array_equal, loaded.predict_arrays(X, k=3), (ids, probabilities)))
+
+
+def test_a_label_of_every_row_is_certain_and_of_no_row_impossible() -> None:
+    model = train(TOY.texts, np.c_[np.ones(100), np.zeros(100), TOY.indicator[:, 0]], **SMALL)
+    found = model.probability(TOY.texts, ["0", "1", "2"])
+    assert np.all(found[:, 0] == 1)
+    assert np.all(found[:, 1] == 0)
+    assert np.all((found[:, 2] > 0) & (found[:, 2] < 1))
+
+
+def test_weights_shift_probabilities() -> None:
+    """Equal rows with contradicting labels: the probabilities are the shares of the weight."""
+    texts, Y = ["same words"] * 100, [["a"]] * 50 + [["b"]] * 50
+    weight = np.repeat([3.0, 1.0], 50)
+    model = train(texts, Y, sample_weight=weight, dim=8, epochs=20, lr=0.02)
+    found = model.probability(texts[:1], ["a", "b"])[0]
+    np.testing.assert_allclose(found, [0.75, 0.25], atol=0.05)
+
+
+def test_a_label_whose_rows_weigh_nothing_is_impossible() -> None:
+    weight = 1.0 - TOY.indicator[:, 0]
+    model = train(TOY.texts, TOY.Y, sample_weight=weight, **SMALL)
+    assert np.all(model.probability(TOY.texts, [LABELS[0]]) == 0)
+    assert np.all(model.probability(TOY.texts, LABELS[1:]) > 0)
+
+
+@pytest.mark.parametrize("optimizer", ["sgd", "adagrad"])
+def test_a_step_too_large_is_an_error_that_names_one_to_try(optimizer: str) -> None:
+    with pytest.raises(TrainingError, match=r"epoch \d+: lr=1e\+15 .* try lr=1e\+14"):
+        train(TOY.texts, TOY.Y, optimizer=optimizer, batch_size=1, lr=1e15, **SMALL)
+
+
+def test_the_suggested_step_leads_to_one_that_works() -> None:
+    lr = 100.0
+    for _ in range(5):
+        try:
+            model = train(TOY.texts, TOY.Y, optimizer="sgd", batch_size=8, lr=lr, **SMALL)
+            break
+        except TrainingError as error:
+            lr = float(str(error).rpartition("lr=")[2])
+    assert np.all(np.isfinite(model.probability(TOY.texts, LABELS)))
+
+
+@pytest.mark.parametrize("row_norm", ["l2", "mean", "none"])
+@pytest.mark.parametrize("tf", ["log", "count", "binary"])
+def test_every_weighting_trains(tf: str, row_norm: str) -> None:
+    model = train(TOY.texts, TOY.Y, tf=tf, row_norm=row_norm, idf=tf != "binary", word_ngrams=2, **SMALL)
+    found = model.probability(empty_rows("text"), LABELS)
+    assert np.all((found > 0) & (found < 1))
+
+
+def test_the_path_of_a_tree_file_is_not_kept(tmp_path: Path) -> None:
+    """Equal trees make equal files, wherever they were read from; and no path of a machine leaks out."""
+    for name in ("one.tree", "two.tree"):
+        train(TOY.texts, TOY.Y, tree="huffman", **SMALL).label_trees[0].write(
+            tmp_path / name, train(TOY.texts, TOY.Y, **SMALL).label_names
+        )
+    one, two = (train(TOY.texts, TOY.Y, tree=str(tmp_path / f"{n}.tree"), **SMALL) for n in ("one", "two"))
+    assert saved(one, tmp_path) == saved(two, tmp_path)
+    assert str(tmp_path).encode() not in saved(one, tmp_path)
+
+
+def test_seeds_of_trees_differ_and_the_first_is_the_models() -> None:
+    seeds = [tree_seed(7, number) for number in range(100)]
+    assert seeds[0] == 7
+    assert len(set(seeds)) == 100
+    assert seeds[1] != tree_seed(8, 1)
+
+
+@pytest.mark.parametrize("kind", ["text", "vectors"])
+@pytest.mark.parametrize("tree", ["kmeans", "flat", "complete"])
+def test_estimates_are_near_the_truth(kind: str, tree: str, tmp_path: Path) -> None:
+    parameters: dict[str, Any] = dict(dim=100, tree=tree, arity=2, max_leaves=2, trees=2, epochs=1)
+    guess = estimate(TOY.rows(kind), TOY.Y, **parameters)
+    model = train(TOY.rows(kind), TOY.Y, **parameters)
+    assert (guess.n_rows, guess.n_labels, guess.n_features) == (100, N_LABELS, model.n_features)
+    assert guess.parameter_bytes == pytest.approx(model.inspect()["parameter_bytes"], rel=0.05)
+    assert guess.model_bytes == pytest.approx(len(saved(model, tmp_path)), rel=0.15)
+    assert guess.peak_bytes > guess.data_bytes + guess.parameter_bytes
+    assert guess.data_bytes >= 8 * len(TOY.X.indices)
