@@ -34,13 +34,13 @@ def test_each_builder_gets_its_parameters() -> None:
 
 
 def test_frequent_labels_are_nearer_the_root() -> None:
-    tree = build_tree(Config(tree="huffman"), X, Y, NAMES, Pool(1))
+    tree = build_tree(Config(tree="huffman", arity=2), X, Y, NAMES, Pool(1))
     assert np.argmin(tree.depth_of_leaves) == 4
 
 
 def test_the_seed_is_the_configs_unless_given() -> None:
     def trees(seed: int | None, given: int | None) -> list[int]:
-        config = Config(tree="kmeans", max_leaves=1, seed=seed or 1)
+        config = Config(tree="kmeans", arity=2, max_leaves=1, seed=seed or 1)
         return build_tree(config, X, Y, NAMES, Pool(1), given).label.tolist()
 
     assert trees(5, None) == trees(1, 5)
@@ -49,7 +49,7 @@ def test_the_seed_is_the_configs_unless_given() -> None:
 
 def test_a_file_or_an_error_that_lists_the_builders(tmp_path: Path) -> None:
     path = tmp_path / "tree.txt"
-    tree = build_tree(Config(tree="huffman"), X, Y, NAMES, Pool(1))
+    tree = build_tree(Config(tree="huffman", arity=2), X, Y, NAMES, Pool(1))
     tree.write(path, NAMES)
     assert build_tree(Config(tree=str(path)), X, Y, NAMES, Pool(1)) == tree
     with pytest.raises(

@@ -306,7 +306,7 @@ def test_a_tree_file_has_the_labels_names(tmp_path: Path) -> None:
         return [[100 - TOPICS.index(label) for label in row] for row in lists]
 
     for y, test in ((TRAIN_LABELS, TEST_LABELS), (numbered(TRAIN_LABELS), numbered(TEST_LABELS))):
-        grown = small(tree="huffman").fit(TRAIN_TEXTS, y)
+        grown = small(tree="huffman", arity=2).fit(TRAIN_TEXTS, y)
         tree = grown.model_.label_trees[0]
         tree.write(tmp_path / "tree.txt", grown.model_.label_names)
         given = small(tree=str(tmp_path / "tree.txt")).fit(TRAIN_TEXTS, y)

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -17,7 +16,6 @@ from labeltree import LabelTree
 from labeltree.build.flat import build_flat
 from labeltree.config import Config
 from labeltree.errors import TrainingError
-from labeltree.kernels import dense as kernels
 from labeltree.kernels.dense import _apply_sigmoid
 from labeltree.nodes import dense
 from labeltree.nodes.dense import DenseParameters, Report, fit_dense, make_blocks
@@ -26,7 +24,6 @@ from labeltree.reference import training as reference
 from labeltree.reference.training import Example
 
 N_FEATURES = 7
-SQUARES_BEFORE = 0.01
 
 
 class Problem(NamedTuple):
@@ -56,34 +53,6 @@ def random_problem(tree: LabelTree, n_rows: int, seed: int, n_features: int = 40
         labels = random.choice(tree.n_labels, random.integers(0, min(5, tree.n_labels)), replace=False)
         rows.append(Example(features, set(labels.tolist()), float(random.choice([1.0, 0.5, 2.0]))))
     return Problem(tree, rows, n_features)
-
-
-@pytest.fixture
-def _warm_accumulators() -> Iterator[None]:
-    """Adagrad that has seen gradients before, in the kernel and in the reference.
-
-    A first gradient is divided by its own length. Where the gradients of a batch cancel (the first biases are
-    the best ones of all rows together) the first step has the full length in a direction of rounding errors.
-    """
-    train_batches, first_parameters = kernels.train_batches, reference.first_parameters
-
-    def train(examples: Any, blocks: Any, parameters: kernels.Parameters, *rest: Any) -> None:
-        n_seen, loss = rest[3], rest[-1]
-        if n_seen == 0 and loss[0] == 0.0:
-            for squares in parameters[3:]:
-                squares += np.float32(SQUARES_BEFORE)
-        train_batches(examples, blocks, parameters, *rest)
-
-    def begin(*arguments: Any) -> reference.Parameters:
-        parameters = first_parameters(*arguments)
-        for rows in parameters:
-            rows.squares[:] += SQUARES_BEFORE
-        return parameters
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(kernels, "train_batches", train)
-        patch.setattr(reference, "first_parameters", begin)
-        yield
 
 
 def fit(
@@ -123,7 +92,6 @@ def check_against_reference(problem: Problem, config: Config, seed: int, toleran
     return losses
 
 
-@pytest.mark.usefixtures("_warm_accumulators")
 @settings(max_examples=120, deadline=None)
 @given(
     problem=problems(),
@@ -138,18 +106,10 @@ def test_agrees_with_the_reference(
     problem: Problem, optimizer: str, batch_size: int, epochs: int, dim: int, l2: float, seed: int
 ) -> None:
     config = Config(optimizer=optimizer, batch_size=batch_size, epochs=epochs, dim=dim, l2=l2, lr=0.3)
-    check_against_reference(problem, config, seed, 1e-4)
+    # Adagrad divides by the length of gradients, so where they nearly cancel rounding shows
+    check_against_reference(problem, config, seed, 1e-3 if optimizer == "adagrad" else 1e-4)
 
 
-@settings(max_examples=60, deadline=None)
-@given(problem=problems(), dim=st.sampled_from([1, 4, 9]), seed=st.integers(0, 99))
-def test_first_steps_of_adagrad(problem: Problem, dim: int, seed: int) -> None:
-    """From empty accumulators; in batches of one there is nothing that could cancel."""
-    config = Config(optimizer="adagrad", batch_size=1, epochs=1, dim=dim, lr=0.3)
-    check_against_reference(problem, config, seed, 1e-3)
-
-
-@pytest.mark.usefixtures("_warm_accumulators")
 @pytest.mark.parametrize("optimizer", ["adagrad", "sgd"])
 @pytest.mark.parametrize("shape", ["flat", "chain"])
 def test_agrees_with_the_reference_after_many_steps(optimizer: str, shape: str) -> None:
@@ -157,6 +117,15 @@ def test_agrees_with_the_reference_after_many_steps(optimizer: str, shape: str) 
     config = Config(optimizer=optimizer, batch_size=8, epochs=5, dim=6, l2=1e-3, lr=0.2)
     losses = check_against_reference(random_problem(tree, 40, seed=5), config, 3, 1e-3)
     assert losses[-1] < losses[0]
+
+
+def test_gradients_that_cancel_move_nothing() -> None:
+    """The first biases are the best ones of all rows together: with no features there is nothing to gain."""
+    weights = [1.0, 0.5, 3.0, 0.7, 0.1, 1.3]
+    examples = [Example({}, {i % 3} if i != 3 else set(), weight) for i, weight in enumerate(weights)]
+    problem = Problem(chain_tree(3), examples)
+    found, _ = fit(problem, Config(optimizer="adagrad", batch_size=64, epochs=5, dim=2, lr=0.3))
+    np.testing.assert_allclose(found.bias, reference.initial_bias(problem.tree, examples), atol=2e-3)
 
 
 def test_learns_what_is_there_to_learn() -> None:

@@ -104,7 +104,8 @@ def fit_dense(
             except BaseException:  # Ctrl-C may come before all threads run: the others must not wait for ever
                 buffers.sync[dense.ABANDONED] = 1
                 raise
-            if not np.isfinite(loss[0]):
+            squares = parameters.embedding_squares.sum() + parameters.weight_squares.sum()
+            if not np.isfinite(loss[0] + squares):
                 raise _diverged(config, epoch)
             done = start + len(rows)
             seconds = max(time.perf_counter() - began, 1e-9)

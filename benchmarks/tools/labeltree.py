@@ -1,0 +1,92 @@
+"""labeltree itself: a dense tree with its defaults, and one that does the same work as extremeText."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from benchmarks.worker import Job
+
+PACKAGE = "labeltree"
+READS = ("source", "text", "npz")
+PREDICTS = ("text", "vectors")
+OWN_ENVIRONMENT = False  # runs in the Python that runs the comparison
+VARIANTS: dict[str, dict[str, Any]] = {
+    "labeltree": {},
+    # Same tree shape, length of vectors and number of passes as extremetext.py.
+    "labeltree-xt": {"arity": 2, "max_leaves": 100, "dim": 500, "epochs": 30},
+}
+NOTE = "defaults of `labeltree train`; labeltree-xt: the tree shape, dim and epochs of extremetext"
+
+
+def install(pip: Callable[..., None]) -> None:
+    """Nothing to do: it is what is being developed."""
+
+
+def train(job: Job) -> None:
+    job.section("import")
+    from labeltree.training import Progress
+    from labeltree.training import train as train_model
+
+    def watch(progress: Progress) -> None:
+        if job.section_name == "parse" and (progress.stage != "read" or progress.fraction == 1.0):
+            job.section("train")
+
+    job.section("parse")
+    model = train_model(
+        job.train["source"], threads=job.threads, seed=job.seed, callback=watch, **job.settings
+    )
+    job.section("save")
+    model.save(job.model)
+
+
+def _load(job: Job) -> Any:
+    job.section("import")
+    from labeltree.model import load
+
+    job.section("load")
+    model = load(job.model)
+    job.section("parse")
+    return model
+
+
+def predict_batch(job: Job, kind: str) -> Callable[[], Any]:
+    model = _load(job)
+    rows = job.texts() if kind == "text" else _rows(job)
+    model.predict_arrays(rows[:1] if kind == "text" else _row(rows, 0), job.k, threads=1)
+    return lambda: _found(model.predict_arrays(rows, job.k, threads=1)[0])
+
+
+def _found(ids: Any) -> Any:
+    return ([label for label in row if label >= 0] for row in ids.tolist())
+
+
+def predict_online(job: Job, kind: str) -> tuple[int, Callable[[int], Any]]:
+    model = _load(job)
+    rows: list[Any]
+    if kind == "text":
+        rows = [[text] for text in job.texts()]
+        return len(rows), lambda i: model.predict(rows[i], job.k, threads=1)
+    matrix = _rows(job)
+    rows = [_row(matrix, i) for i in range(matrix.n_rows)]
+    return len(rows), lambda i: model.predict_arrays(rows[i], job.k, threads=1)
+
+
+def _rows(job: Job) -> Any:
+    import numpy as np
+
+    from labeltree.data.rows import SparseRows
+
+    arrays = np.load(job.test["npz"])
+    return SparseRows(arrays["indptr"], arrays["indices"], arrays["values"], job.n_features)
+
+
+def _row(matrix: Any, i: int) -> Any:
+    start, stop = matrix.indptr[i], matrix.indptr[i + 1]
+    return type(matrix)(
+        matrix.indptr[i : i + 2] - start,
+        matrix.indices[start:stop].copy(),
+        matrix.values[start:stop].copy(),
+        matrix.n_columns,
+    )
