@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -52,69 +53,98 @@ def fit_dense(
     report: Callable[[Report], None],
 ) -> DenseParameters:
     """Train all nodes of the tree and the embeddings together (the paper's Algorithm 1, in mini-batches)."""
-    from labeltree.kernels import dense
-
     random = np.random.default_rng(seed)
-    examples = dense.Examples(X.indptr, X.indices, X.values, Y.indptr, Y.indices, weight)
-    blocks, bias, n_visits, n_positives = _prepare(examples, tree)
-    parameters = dense.Parameters(
-        _random_embedding(random, X.n_columns, config.dim),
-        aligned_zeros((tree.n_nodes, config.dim)),
-        bias,
-        np.zeros(X.n_columns, np.float32),
-        np.zeros(tree.n_nodes, np.float32),
-        np.full(tree.n_nodes, INITIAL_BIAS_SQUARES, np.float32),
-    )
-    batch_size = min(config.batch_size, max(1, X.n_rows))
-    capacity = _largest_batch(n_visits, batch_size)
-    plan = _make_plan(X, tree, blocks, batch_size, capacity, _largest_batch(n_positives, batch_size))
-    buffers = _make_buffers(batch_size, capacity, config.dim)
-    n_threads = pool.threads if batch_size >= 4 * pool.threads else 1
-    max_block = int(np.diff(blocks.start).max())
-    scratch = [_make_scratch(max_block, batch_size, config.dim) for _ in range(n_threads)]
-    chunk = max(1, CHUNK_EXAMPLES // batch_size) * batch_size
-    n_total = X.n_rows * config.epochs
-    learned = np.isfinite(bias)
-    loss = np.zeros(1)
+    embedding = _random_embedding(random, X.n_columns, config.dim)
+    trainer = _Trainer(X, Y, tree, config, weight, embedding, pool)
+    chunk = max(1, CHUNK_EXAMPLES // trainer.batch_size) * trainer.batch_size
     for epoch in range(config.epochs):
         order = random.permutation(X.n_rows).astype(np.int64)
-        loss[0] = 0.0
+        loss = 0.0
         for start in range(0, X.n_rows, chunk):
             rows = order[start : start + chunk]
-            n_seen = epoch * X.n_rows + start
-            step = dense.Step(
-                first_rate=config.lr * (1.0 - n_seen / n_total),
-                last_rate=config.lr * (1.0 - (n_seen + len(rows)) / n_total),
-                embedding_rate=EMBEDDING_RATES[config.optimizer],
-                embedding_power=POWERS[config.optimizer][0],
-                node_power=POWERS[config.optimizer][1],
-                l2=config.l2,
-                batch_size=batch_size,
-            )
-
-            def work(thread: int, rows: Any = rows, n_seen: int = n_seen, step: Any = step) -> None:
-                dense.train_batches(
-                    examples, blocks, parameters, plan, buffers, rows, n_seen, step,
-                    n_threads, thread, scratch[thread], loss,
-                )  # fmt: skip
-
             began = time.perf_counter()
-            try:
-                pool.map(work, range(n_threads))
-            except BaseException:  # Ctrl-C may come before all threads run: the others must not wait for ever
-                buffers.sync[dense.ABANDONED] = 1
-                raise
-            squares = parameters.embedding_squares.sum() + parameters.weight_squares.sum()
-            if not np.isfinite(loss[0] + squares):
+            loss += trainer.train(rows, epoch * X.n_rows + start)
+            if not np.isfinite(loss):
                 raise _diverged(config, epoch)
             done = start + len(rows)
-            seconds = max(time.perf_counter() - began, 1e-9)
-            report(Report(epoch + done / X.n_rows, loss[0] / done, len(rows) / seconds))
-    fitted = DenseParameters(parameters.embedding, parameters.weights, bias)
+            speed = len(rows) / max(time.perf_counter() - began, 1e-9)
+            report(Report(epoch + done / X.n_rows, loss / done, speed))
+    fitted = trainer.fitted()
     # a loss is taken before its step, so the last step needs a look of its own
-    if not all(_all_finite(array) for array in (*fitted[:2], bias[learned])):
+    learned = fitted.bias[trainer.is_learned]
+    if not all(_all_finite(array) for array in (fitted.embedding, fitted.weights, learned)):
         raise _diverged(config, config.epochs - 1)
     return fitted
+
+
+class _Trainer:
+    """The arrays of a training run, and the threads that work on them."""
+
+    def __init__(
+        self,
+        X: SparseRows,
+        Y: LabelRows,
+        tree: LabelTree,
+        config: Config,
+        weight: NDArray[np.float32],
+        embedding: NDArray[np.float32],
+        pool: Pool,
+    ) -> None:
+        from labeltree.kernels import dense
+
+        self.config, self.pool, self.kernels = config, pool, dense
+        self.batch_size = min(config.batch_size, max(1, X.n_rows))
+        self.n_total = X.n_rows * config.epochs
+        self.examples = dense.Examples(X.indptr, X.indices, X.values, Y.indptr, Y.indices, weight)
+        self.blocks, bias, n_visits, n_positives = _prepare(self.examples, tree)
+        self.is_learned = np.isfinite(bias)
+        self.parameters = dense.Parameters(
+            embedding,
+            aligned_zeros((tree.n_nodes, config.dim)),
+            bias,
+            np.zeros(X.n_columns, np.float32),
+            np.zeros(tree.n_nodes, np.float32),
+            np.full(tree.n_nodes, INITIAL_BIAS_SQUARES, np.float32),
+        )
+        capacity = _largest_batch(n_visits, self.batch_size)
+        n_positive = _largest_batch(n_positives, self.batch_size)
+        self.plan = _make_plan(X, tree, self.blocks, self.batch_size, capacity, n_positive)
+        self.buffers = _make_buffers(self.batch_size, capacity, config.dim)
+        n_threads = pool.threads if self.batch_size >= 4 * pool.threads else 1
+        max_block = int(np.diff(self.blocks.start).max())
+        self.scratch = [_make_scratch(max_block, self.batch_size, config.dim) for _ in range(n_threads)]
+
+    def train(self, rows: NDArray[np.int64], n_seen: int) -> float:
+        """One pass over the rows, after ``n_seen`` others; their loss, NaN or infinite once they diverge."""
+        config, parameters = self.config, self.parameters
+        step = self.kernels.Step(
+            first_rate=config.lr * (1.0 - n_seen / self.n_total),
+            last_rate=config.lr * (1.0 - (n_seen + len(rows)) / self.n_total),
+            embedding_rate=EMBEDDING_RATES[config.optimizer],
+            embedding_power=POWERS[config.optimizer][0],
+            node_power=POWERS[config.optimizer][1],
+            l2=config.l2,
+            batch_size=self.batch_size,
+        )
+        loss = np.zeros(1)
+        n_threads = len(self.scratch)
+
+        def work(thread: int) -> None:
+            self.kernels.train_batches(
+                self.examples, self.blocks, parameters, self.plan, self.buffers, rows, n_seen, step,
+                n_threads, thread, self.scratch[thread], loss,
+            )  # fmt: skip
+
+        try:
+            self.pool.map(work, range(n_threads))
+        except BaseException:  # Ctrl-C may come before all threads run: the others must not wait for ever
+            self.buffers.sync[self.kernels.ABANDONED] = 1
+            raise
+        squares = parameters.embedding_squares.sum() + parameters.weight_squares.sum()
+        return float(loss[0]) if np.isfinite(squares) else math.inf
+
+    def fitted(self) -> DenseParameters:
+        return DenseParameters(self.parameters.embedding, self.parameters.weights, self.parameters.bias)
 
 
 def _all_finite(array: NDArray[np.float32]) -> bool:

@@ -1,0 +1,58 @@
+"""fastText: hierarchical softmax over a Huffman tree, and one logistic classifier per label."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from benchmarks.worker import Job
+
+PACKAGE = "fasttext"
+READS = ("text",)
+PREDICTS = ("text",)
+# Its tutorial's last steps: step 1.0 and 25 epochs, bigrams, and for several labels per row one-vs-all at 0.5.
+VARIANTS: dict[str, dict[str, Any]] = {
+    "fasttext-hs": {"loss": "hs", "lr": 1.0, "epoch": 25, "wordNgrams": 2, "bucket": 200_000, "dim": 50},
+    "fasttext-ova": {"loss": "ova", "lr": 0.5, "epoch": 25, "wordNgrams": 2, "bucket": 200_000, "dim": 50},
+}
+NOTE = "settings of its text classification tutorial; reads the file again in each epoch, so parsing is in train"
+
+
+def install(pip: Callable[..., None]) -> None:
+    pip("setuptools<70", "wheel", "pybind11", "numpy<2")
+    pip("--no-build-isolation", "fasttext==0.9.3")
+
+
+def train(job: Job) -> None:
+    job.section("import")
+    import fasttext
+
+    job.section("train")
+    model = fasttext.train_supervised(job.train["text"], thread=job.threads, verbose=0, **job.settings)
+    job.section("save")
+    model.save_model(job.model)
+
+
+def _load(job: Job) -> tuple[Any, list[str]]:
+    job.section("import")
+    import fasttext
+
+    job.section("load")
+    model = fasttext.load_model(job.model)
+    job.section("")
+    return model, job.texts()
+
+
+def predict_batch(job: Job, kind: str) -> Callable[[], Any]:
+    model, texts = _load(job)
+    return lambda: _ids(model.predict(texts, k=job.k)[0])
+
+
+def _ids(rows: Any) -> Any:
+    return ([label.removeprefix("__label__") for label in row] for row in rows)
+
+
+def predict_online(job: Job, kind: str) -> tuple[int, Callable[[int], Any]]:
+    model, texts = _load(job)
+    return len(texts), lambda i: model.predict(texts[i], k=job.k)
