@@ -8,7 +8,7 @@ follow: documents x labels per document / labels). How a document is drawn:
   rank ** -LABEL_EXPONENT. A document has a topic, that of its first label. Further labels come from the same
   topic with probability SAME_TOPIC, else from all labels; their number is geometric.
 * A roll call gives every label at least one training document, as in the public sets (as far as half of all
-  places for labels suffice): row i must have the labels i * n_labels / n_documents up to those of row i + 1.
+  places for labels suffice): row i must have its share of them.
 * Words: each label and each topic has a few words of its own, scattered over the vocabulary, so that labels
   can be learned; a word of the document is one of its labels' (FROM_LABEL), of its topic's (FROM_TOPIC), or
   noise, with frequencies of rank ** -WORD_EXPONENT. Words are drawn until enough are distinct.
@@ -70,7 +70,8 @@ class Recipe(NamedTuple):
     n_labels: int
     n_topics: int
     n_features: int
-    labels_per_row: float  # of the roll call
+    n_documents: int
+    n_called: int  # labels of the roll call, shared out among the documents
     further_labels: float  # mean number beyond those (beyond 1 where there are none)
     n_words: float  # mean
     max_labels: int
@@ -121,13 +122,14 @@ def draw_rows(
 
 
 def make_recipe(shape: Shape, seed: int) -> Recipe:
-    labels_per_row = min(shape.n_labels / max(1, shape.n_documents), shape.labels_per_document / 2)
+    n_called = min(shape.n_labels, int(shape.n_documents * shape.labels_per_document / 2))
     return Recipe(
         n_labels=shape.n_labels,
         n_topics=max(1, shape.n_labels // LABELS_PER_TOPIC),
         n_features=shape.n_features,
-        labels_per_row=labels_per_row,
-        further_labels=max(0.0, shape.labels_per_document - max(1.0, labels_per_row)),
+        n_documents=shape.n_documents,
+        n_called=n_called,
+        further_labels=max(0.0, shape.labels_per_document - max(1.0, n_called / shape.n_documents)),
         n_words=float(shape.features_per_document),
         max_labels=min(shape.n_labels, int(10 * shape.labels_per_document) + 10),
         max_words=min(shape.n_features, int((1 + WORD_SPREAD) * shape.features_per_document) + 1),
@@ -201,8 +203,11 @@ def draw_labels(recipe, row, state, out_labels):
     """Sorted and distinct labels of one document; returns their number and the document's topic."""
     n = 0
     topic = -1
-    begin, end = np.int64(row * recipe.labels_per_row), np.int64((row + 1) * recipe.labels_per_row)
-    for place in range(begin, min(end, recipe.n_labels, begin + recipe.max_labels)):
+    begin, end = (
+        row * recipe.n_called // recipe.n_documents,
+        (row + 1) * recipe.n_called // recipe.n_documents,
+    )
+    for place in range(begin, end):
         label = _called_label(place, recipe)
         n = _insert_new(out_labels, n, label)
         topic = label % recipe.n_topics

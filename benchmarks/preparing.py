@@ -1,9 +1,9 @@
 """One data set in every form that a tool may read, with label ids and features that all tools share.
 
-The ids and the TF-IDF vectors are labeltree's own (its default features). The forms are
-``source`` (the file itself), ``text`` (fastText lines with ids for labels; the test rows without labels), ``npz``
-(CSR arrays), ``xmlc`` (the repository's text format) and ``vw`` (Vowpal Wabbit lines). Each is written once,
-into a folder whose name holds a digest of the data, so that changed features are never mixed with old files.
+The ids and the TF-IDF vectors are labeltree's own (its default features). The forms are ``source`` (the file
+itself), ``text`` (fastText lines with ids for labels; the test rows without labels), ``npz`` (CSR arrays),
+``xmlc`` (the repository's text format) and ``vw`` (Vowpal Wabbit lines). Each is written once, into a folder
+whose name holds a digest of the data, so that changed features are never mixed with old files.
 """
 
 from __future__ import annotations

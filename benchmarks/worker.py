@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import importlib.metadata
 import importlib.util
+import itertools
 import json
 import os
 import sys
@@ -55,6 +56,15 @@ class Job:
         """The test rows as text, in order."""
         return Path(self.test["text"]).read_text(encoding="utf-8").split("\n")[:-1]
 
+    def pairs(self) -> list[list[tuple[int, float]]]:
+        """The vectors of the test rows as lists of feature and value."""
+        import numpy
+
+        arrays = numpy.load(self.test["npz"])
+        features = list(zip(arrays["indices"].tolist(), arrays["values"].tolist(), strict=True))
+        edges = arrays["indptr"].tolist()
+        return [features[start:stop] for start, stop in itertools.pairwise(edges)]
+
     def matrix(self, part: str) -> Any:
         """The vectors of "train" or "test" as a SciPy CSR matrix, or with "train labels" their indicators."""
         import numpy
@@ -74,7 +84,7 @@ class Job:
 def cpu_seconds() -> float:
     """User and system time of this process, all its threads and its finished children."""
     times = os.times()
-    return times.user + times.system + times.children_user + times.children_system
+    return time.process_time() + times.children_user + times.children_system
 
 
 def peak_bytes() -> int:
@@ -105,7 +115,7 @@ def load_tool(path: str | Path) -> ModuleType:
 
 def size_bytes(path: str) -> int:
     target = Path(path)
-    files = target.rglob("*") if target.is_dir() else target.parent.glob(target.name + "*")
+    files = target.rglob("*") if target.is_dir() else [target]
     return sum(file.stat().st_size for file in files if file.is_file())
 
 
@@ -163,6 +173,8 @@ STAGES = {"train": train, "batch": batch, "online": online, "version": version}
 
 
 def main() -> None:
+    # The script's folder comes first on the path: there a tool would find our datasets.py instead of its own.
+    sys.path[:] = [entry for entry in sys.path if Path(entry or ".").resolve() != Path(__file__).parent]
     description = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
     job = Job(description)
     measured = STAGES[job.stage](load_tool(description["tool"]), job)

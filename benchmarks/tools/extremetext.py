@@ -26,7 +26,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
         "tfidfWeights": True,
     }
 }
-NOTE = "settings of the paper's appendix; reads the file again in each epoch, so parsing is in train"
+NOTE = "settings of the paper; it reads the file anew in each epoch, so parsing is part of training"
 
 
 def install(pip: Callable[..., None]) -> None:

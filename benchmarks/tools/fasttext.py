@@ -11,12 +11,12 @@ if TYPE_CHECKING:
 PACKAGE = "fasttext"
 READS = ("text",)
 PREDICTS = ("text",)
-# Its tutorial's last steps: step 1.0 and 25 epochs, bigrams, and for several labels per row one-vs-all at 0.5.
+# The last steps of its tutorial: for hierarchical softmax, and for several labels per row one-vs-all.
 VARIANTS: dict[str, dict[str, Any]] = {
     "fasttext-hs": {"loss": "hs", "lr": 1.0, "epoch": 25, "wordNgrams": 2, "bucket": 200_000, "dim": 50},
     "fasttext-ova": {"loss": "ova", "lr": 0.5, "epoch": 25, "wordNgrams": 2, "bucket": 200_000, "dim": 50},
 }
-NOTE = "settings of its text classification tutorial; reads the file again in each epoch, so parsing is in train"
+NOTE = "settings of its tutorial; it reads the file anew in each epoch, so parsing is part of training"
 
 
 def install(pip: Callable[..., None]) -> None:

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 PACKAGE = "napkinxc"
 READS = ("npz",)
 PREDICTS = ("vectors",)
-# The library's defaults: k-means tree, arity 2, max leaves 100, LIBLINEAR with C=10, weights below 0.1 dropped.
+# The defaults: k-means tree, arity 2, max leaves 100, LIBLINEAR with C=10, weights below 0.1 dropped.
 # HSM is for one label per row; with several its authors weight each picked label.
 VARIANTS: dict[str, dict[str, Any]] = {
     "napkinxc-plt": {"class": "PLT"},

@@ -12,7 +12,7 @@ PACKAGE = "omikuji"
 READS = ("xmlc", "npz")
 PREDICTS = ("vectors",)
 VARIANTS: dict[str, dict[str, Any]] = {"omikuji-1": {"n_trees": 1}, "omikuji-3": {"n_trees": 3}}
-NOTE = "the library's defaults (3 trees; 1 for a single one), beam 10; it predicts one row per call, batches too"
+NOTE = "its defaults (3 trees, or 1), beam 10; one call reads and trains; a batch is a loop over rows"
 
 
 def install(pip: Callable[..., None]) -> None:
@@ -34,7 +34,6 @@ def train(job: Job) -> None:
 
 def _load(job: Job) -> tuple[Any, list[list[tuple[int, float]]]]:
     job.section("import")
-    import numpy
     import omikuji
 
     job.section("load")
@@ -42,10 +41,7 @@ def _load(job: Job) -> tuple[Any, list[list[tuple[int, float]]]]:
     model.init_prediction_thread_pool(1)
     model.densify_weights(0.1)  # its own default, for speed
     job.section("parse")
-    arrays = numpy.load(job.test["npz"])
-    indptr = arrays["indptr"].tolist()
-    pairs = list(zip(arrays["indices"].tolist(), arrays["values"].tolist()))
-    return model, [pairs[start:stop] for start, stop in zip(indptr, indptr[1:])]
+    return model, job.pairs()
 
 
 def predict_batch(job: Job, kind: str) -> Callable[[], Any]:

@@ -14,7 +14,7 @@ PREDICTS = ("vectors",)
 THREADS = (1,)  # it learns on one
 # Its PLT demo: 16-ary tree, step 0.5, no hold-out. The demo makes 5 passes.
 VARIANTS: dict[str, dict[str, Any]] = {"vowpalwabbit-plt": {"kary_tree": 16, "l": 0.5, "passes": 5, "b": 28}}
-NOTE = "settings of its PLT demo; labeltree's TF-IDF vectors; learns on one thread and parses on another"
+NOTE = "settings of its PLT demo; labeltree's vectors; it parses beside learning; predicts ready examples"
 
 
 def install(pip: Callable[..., None]) -> None:
@@ -32,3 +32,30 @@ def train(job: Job) -> None:
         f"-d {job.train['vw']} --cache_file {job.model}.cache -f {job.model}"
     )
     model.finish()
+
+
+def _load(job: Job) -> tuple[Any, list[Any]]:
+    job.section("import")
+    import vowpalwabbit
+
+    job.section("load")
+    model = vowpalwabbit.Workspace(f"-i {job.model} -t --loss_function logistic --top_k {job.k} --quiet")
+    job.section("parse")
+    return model, [_example(vowpalwabbit, model, features) for features in job.pairs()]
+
+
+def _example(library: Any, model: Any, features: list[tuple[int, float]]) -> Any:
+    """A row that is ready to predict: neither parsing nor hashing is left to do."""
+    example = library.Example(model, {" ": features})
+    example.setup_example()
+    return example
+
+
+def predict_batch(job: Job, kind: str) -> Callable[[], Any]:
+    model, examples = _load(job)
+    return lambda: [model.predict(example) for example in examples]
+
+
+def predict_online(job: Job, kind: str) -> tuple[int, Callable[[int], Any]]:
+    model, examples = _load(job)
+    return len(examples), lambda i: model.predict(examples[i])

@@ -1,0 +1,200 @@
+"""labeltree and its peers side by side, on the same rows, features and machine.
+
+    python -m benchmarks.compare --data cooking-stackexchange --tools all --threads 1,2 --plot
+
+Each tool is installed from the package registry into a virtual environment of its own and runs in processes
+of its own. Runs are interleaved (each tool once, then each again), printed as JSON lines and appended to
+OUTPUT/runs.jsonl: a comparison that was interrupted goes on where it stopped, and one with another tool adds
+it to the table. Runs of changed code or data count as missing. A tool that fails says so in its row.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from benchmarks import report
+from benchmarks.datasets import ALL_SETS, MissingData, data_file
+from benchmarks.environments import InstallError, cache_folder
+from benchmarks.preparing import Prepared, prepare
+from benchmarks.running import RunError, Runner, Tool, discover
+
+ROOT = Path(__file__).parents[1]
+TOOLS = Path(__file__).parent / "tools"
+
+
+def machine() -> str:
+    """Processor, cores, memory and Python."""
+    model = platform.processor() or platform.machine()
+    cpuinfo = Path("/proc/cpuinfo")
+    if cpuinfo.is_file():
+        names = [line.partition(":")[2].strip() for line in cpuinfo.read_text().splitlines()
+                 if line.startswith("model name")]  # fmt: skip
+        model = names[0] if names else model
+    memory = ""
+    if hasattr(os, "sysconf") and "SC_PHYS_PAGES" in os.sysconf_names:
+        memory = f", {os.sysconf('SC_PHYS_PAGES') * os.sysconf('SC_PAGE_SIZE') / 2**30:.0f} GB"
+    return f"{model}, {os.cpu_count()} cores{memory}, {platform.system()}, Python {platform.python_version()}"
+
+
+class Ledger:
+    """The runs of an output folder: a file of JSON lines that only grows."""
+
+    def __init__(self, folder: Path) -> None:
+        self.path = folder / "runs.jsonl"
+        self.records: list[dict[str, Any]] = []
+        if self.path.is_file():
+            lines = self.path.read_text(encoding="utf-8").splitlines()
+            self.records = [json.loads(line) for line in lines if line.strip()]
+
+    def add(self, record: dict[str, Any]) -> None:
+        self.records.append(record)
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        line = json.dumps(record)
+        with self.path.open("a", encoding="utf-8") as file:
+            file.write(line + "\n")
+        print(line, flush=True)
+
+    def valid(self, data: str, tools: Sequence[Tool], digest: str) -> list[dict[str, Any]]:
+        """The runs on this data and machine of the tools as they are now, in the order of ``tools``."""
+        found = []
+        for tool in tools:
+            wanted = {
+                "data": data,
+                "tool": tool.name,
+                "fingerprint": tool.fingerprint,
+                "digest": digest,
+                "machine": machine(),
+            }
+            found += [record for record in self.records if wanted.items() <= record.items()]
+        return found
+
+
+def pending(tools: Sequence[Tool], threads: Sequence[int], repeats: int) -> Iterator[tuple[int, Tool, int]]:
+    """Repeat, tool and number of threads of every run: interleaved, so that a slow minute hits all alike."""
+    for repeat in range(1, repeats + 1):
+        for n_threads in threads:
+            for tool in tools:
+                if n_threads in getattr(tool.module, "THREADS", threads):
+                    yield repeat, tool, n_threads
+
+
+def clean(message: str, cache: Path) -> str:
+    """An error message without this machine's folders."""
+    for folder, name in ((cache, "CACHE"), (ROOT, "."), (Path.home(), "~")):
+        message = message.replace(str(folder), name)
+    return message
+
+
+def compare(
+    prepared: Prepared,
+    tools: Sequence[Tool],
+    threads: Sequence[int],
+    repeats: int,
+    runner: Runner,
+    ledger: Ledger,
+    budget: float = float("inf"),
+) -> list[dict[str, Any]]:
+    """Make the runs that the ledger lacks; all that count now.
+
+    A tool whose run took longer than ``budget`` seconds is not repeated, one that failed is not tried twice.
+    """
+    facts = {
+        "data": prepared.name,
+        "digest": prepared.digest,
+        "machine": machine(),
+        "n_train": prepared.train.X.n_rows,
+        "n_test": prepared.test.X.n_rows,
+        "n_features": prepared.train.X.n_columns,
+        "n_labels": prepared.train.Y.n_labels,
+    }
+    given_up: set[tuple[str, int]] = set()
+    for repeat, tool, n_threads in pending(tools, threads, repeats):
+        done = [
+            record for record in ledger.valid(prepared.name, [tool], prepared.digest)
+            if record["threads"] == n_threads and "error" not in record
+        ]  # fmt: skip
+        is_dear = any(record["run_s"] > budget for record in done)
+        if len(done) >= repeat or is_dear or (tool.name, n_threads) in given_up:
+            continue
+        record = {
+            "tool": tool.name, "threads": n_threads, "repeat": repeat, "fingerprint": tool.fingerprint,
+            "settings": tool.settings, **facts,
+        }  # fmt: skip
+        began = time.perf_counter()
+        try:
+            record |= runner.run(tool, prepared, n_threads, seed=repeat)
+        except (RunError, InstallError) as error:
+            record["error"] = clean(str(error), runner.cache)
+            given_up.add((tool.name, n_threads))
+        record["run_s"] = time.perf_counter() - began
+        ledger.add(record)
+    return ledger.valid(prepared.name, tools, prepared.digest)
+
+
+def choose(names: str, known: dict[str, Tool]) -> list[Tool]:
+    """The tools of a comma-separated list; "all" are all."""
+    if names == "all":
+        return list(known.values())
+    for name in names.split(","):
+        if name not in known:
+            raise SystemExit(f"unknown tool {name!r}; known are all, {', '.join(known)}")
+    return [known[name] for name in names.split(",")]
+
+
+def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--data", required=True, help=f"comma-separated, of {', '.join(ALL_SETS)}")
+    parser.add_argument("--tools", default="all", help="all, or names separated by commas")
+    parser.add_argument("--threads", default="1", help="of training, for example 1,2; prediction uses one")
+    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--budget", type=float, default=1800, help="do not repeat runs over so many seconds")
+    parser.add_argument("--timeout", type=float, default=7200, help="seconds that one process may take")
+    parser.add_argument("--plot", action="store_true", help="write PNG and SVG figures (needs matplotlib)")
+    parser.add_argument("--output", type=Path, default=ROOT / "docs" / "results")
+    parser.add_argument("--tools-folder", type=Path, default=TOOLS, help=argparse.SUPPRESS)
+    return parser.parse_args(argv)
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    chosen = arguments(argv)
+    known = discover(chosen.tools_folder)
+    tools = choose(chosen.tools, known)
+    notes = {name: tool.module.NOTE for name, tool in known.items()}
+    threads = [int(number) for number in chosen.threads.split(",")]
+    ledger, runner = Ledger(chosen.output), Runner(cache_folder(), chosen.timeout)
+    command = "python -m benchmarks.compare " + " ".join(sys.argv[1:] if argv is None else argv)
+    for name in chosen.data.split(","):
+        try:
+            train, test = data_file(name, "train"), data_file(name, "test")
+        except MissingData as error:
+            print(error)
+            continue
+        prepared = prepare(name, train, test, runner.cache)
+        compare(prepared, tools, threads, chosen.repeats, runner, ledger, chosen.budget)
+        # The page keeps tools of earlier comparisons, as long as they are what they were.
+        records = ledger.valid(name, list(known.values()), prepared.digest)
+        if not records:
+            continue
+        columns = (*report.ACCURACY, *report.TRAINING, *report.PREDICTION)
+        print(f"\n## {name}\n\n{report.table(records, columns, spread=False)}\n", flush=True)
+        page = report.page(name, records, notes, command)
+        (chosen.output / f"{name}.md").write_text(page, encoding="utf-8")
+        if chosen.plot:
+            from benchmarks.plotting import plot
+
+            for path in plot(name, records, chosen.output):
+                print(f"wrote {path}")
+
+
+if __name__ == "__main__":
+    main()

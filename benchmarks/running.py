@@ -1,0 +1,186 @@
+"""One run of one tool on one data set: train, predict in batches and row by row, each in its own process."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import signal
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+from types import ModuleType
+from typing import Any, NamedTuple
+
+import numpy as np
+
+import labeltree
+from benchmarks import worker
+from benchmarks.environments import environment, last_line
+from benchmarks.preparing import Prepared, prepare
+from labeltree.metrics import evaluate
+
+K = 5
+
+
+class RunError(Exception):
+    """A tool failed; the message says how, in one line."""
+
+
+class Tool(NamedTuple):
+    """One variant of a tool's file."""
+
+    name: str
+    path: Path
+    module: ModuleType
+    settings: dict[str, Any]
+
+    @property
+    def fingerprint(self) -> str:
+        """Changes with what the tool does here, so that old runs are not mistaken for new ones."""
+        digest = hashlib.sha256(self.path.read_bytes() + json.dumps(self.settings).encode())
+        if self.module.PACKAGE == "labeltree":
+            for file in sorted(Path(labeltree.__file__).parent.rglob("*.py")):
+                digest.update(file.read_bytes())
+        return digest.hexdigest()[:12]
+
+    def predicts(self, prepared: Prepared) -> tuple[str, ...]:
+        """The kinds of input that it takes and this data set has."""
+        return tuple(kind for kind in self.module.PREDICTS if kind == "vectors" or prepared.is_text)
+
+
+def discover(folder: Path) -> dict[str, Tool]:
+    """Every variant of every tool of a folder, by name."""
+    tools = {}
+    for path in sorted(folder.glob("[!_]*.py")):
+        module = worker.load_tool(path)
+        for name, settings in module.VARIANTS.items():
+            tools[name] = Tool(name, path, module, settings)
+    return tools
+
+
+class Runner:
+    """Runs tools whose environments and data are in the cache folder."""
+
+    def __init__(self, cache: Path, timeout: float) -> None:
+        self.cache = cache
+        self.timeout = timeout
+        self.rehearsed: set[str] = set()
+
+    def run(self, tool: Tool, prepared: Prepared, threads: int, seed: int) -> dict[str, Any]:
+        """Everything that is measured, as one flat record."""
+        python = environment(tool.module, self.cache)
+        if not tool.predicts(prepared):
+            raise RunError("takes texts, but this data set has vectors only")
+        self._rehearse(tool, python)
+        with tempfile.TemporaryDirectory(prefix="labeltree-run-") as folder:
+            return self._measure(tool, python, prepared, threads, seed, Path(folder))
+
+    def _rehearse(self, tool: Tool, python: Path) -> None:
+        """Run everything once on a toy, unmeasured: byte code, kernels and the disk's cache become warm."""
+        if tool.name in self.rehearsed:
+            return
+        with tempfile.TemporaryDirectory(prefix="labeltree-toy-") as folder:
+            toy = make_toy(Path(folder))
+            self._measure(tool, python, toy, 1, 1, Path(folder))
+        self.rehearsed.add(tool.name)
+
+    def _measure(
+        self, tool: Tool, python: Path, prepared: Prepared, threads: int, seed: int, folder: Path
+    ) -> dict[str, Any]:
+        description: dict[str, Any] = {
+            "tool": str(tool.path),
+            "settings": tool.settings,
+            "threads": threads,
+            "seed": seed,
+            "k": K,
+            "kind": "",
+            "model": str(folder / "model"),
+            "train": prepared.files("train", tool.module.READS),
+            "test": prepared.files("test", tool.module.READS),
+            "n_features": prepared.train.X.n_columns,
+            "n_labels": prepared.train.Y.n_labels,
+            "is_text": prepared.is_text,
+        }
+
+        def stage(name: str, kind: str = "") -> dict[str, Any]:
+            return self._process(python, {**description, "stage": name, "kind": kind}, folder)
+
+        record: dict[str, Any] = dict(stage("version"))
+        record = {"version": record["version"], "python": record["python"]}
+        trained = stage("train")
+        record |= {
+            "train_wall_s": trained["wall"],
+            "train_cpu_s": trained["cpu"],
+            "parse_cpu_s": trained["sections"].get("parse", {}).get("cpu"),
+            "train_sections": trained["sections"],
+            "train_peak_bytes": trained["peak_bytes"],
+            "model_bytes": trained["model_bytes"],
+        }
+        for kind in tool.predicts(prepared):
+            batch, online = stage("batch", kind), stage("online", kind)
+            record |= {
+                f"batch_{kind}_us": batch["seconds"] / max(batch["n_rows"], 1) * 1e6,
+                f"p50_{kind}_us": online.get("p50_us"),
+                f"p99_{kind}_us": online.get("p99_us"),
+                "load_s": batch["sections"]["load"]["wall"],
+                "predict_peak_bytes": batch["peak_bytes"],
+            }
+            record |= score(batch["ids"], prepared)
+        return record
+
+    def _process(self, python: Path, description: dict[str, Any], folder: Path) -> dict[str, Any]:
+        """Run the worker; its measurements, with the wall time of the whole process."""
+        measured, job = folder / "measured.json", folder / "job.json"
+        measured.unlink(missing_ok=True)
+        job.write_text(json.dumps({**description, "measured": str(measured)}), encoding="utf-8")
+        # One thread unless the tool is told otherwise: libraries like to start one per core.
+        threads = str(description["threads"] if description["stage"] == "train" else 1)
+        limits = {f"{name}_NUM_THREADS": threads for name in ("OMP", "OPENBLAS", "MKL", "RAYON")}
+        command = [str(python), worker.__file__, str(job)]
+        what = f"{description['stage']} {description['kind']}".strip()
+        with (folder / "log.txt").open("w+", encoding="utf-8", errors="replace") as log:
+            began = time.perf_counter()
+            process = subprocess.Popen(
+                command, stdout=log, stderr=log, stdin=subprocess.DEVNULL, start_new_session=True,
+                env={**os.environ, **limits},
+            )  # fmt: skip
+            try:
+                status = process.wait(self.timeout)
+            except BaseException as error:
+                with contextlib.suppress(ProcessLookupError):
+                    os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
+                if isinstance(error, subprocess.TimeoutExpired):
+                    raise RunError(f"{what}: stopped after {self.timeout:.0f} s") from None
+                raise
+            wall = time.perf_counter() - began
+            log.seek(0)
+            said = log.read()
+        if status or not measured.is_file():
+            ended = f"signal {-status}" if status < 0 else f"exit code {status}"
+            raise RunError(f"{what}: {ended}: {last_line(said)}")
+        return {**json.loads(measured.read_text(encoding="utf-8")), "wall": wall}
+
+
+def score(ids: list[list[int]], prepared: Prepared) -> dict[str, float]:
+    """P@k and PSP@k over all test rows, in percent; a label that only the test rows have is a miss."""
+    table = np.full((len(ids), K), -1, np.int64)
+    for i, row in enumerate(ids):
+        table[i, : len(row)] = row
+    n_examples = prepared.train.X.n_rows
+    scores = evaluate(table, prepared.test.Y, (1, 3, 5), prepared.label_counts, n_examples)
+    return {name: 100 * value for name, value in scores.items() if name.startswith(("p@", "psp@"))}
+
+
+def make_toy(folder: Path) -> Prepared:
+    """A few lines whose words give away their labels."""
+    for part, n_rows in (("train", 2000), ("test", 40)):
+        lines = []
+        for i in range(n_rows):
+            first, second = i % 200, (5 * i + 1) % 200  # enough labels for several levels of a tree
+            lines.append(f"__label__t{first} __label__t{second} a{first} b{second} word{i % 7} the\n")
+        (folder / f"{part}.txt").write_text("".join(lines), encoding="utf-8")
+    return prepare("toy", folder / "train.txt", folder / "test.txt", folder)

@@ -1,0 +1,60 @@
+"""Tree builders, one file each, and the choice between them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from labeltree.config import Config
+from labeltree.data.rows import LabelRows, SparseRows
+from labeltree.errors import ParameterError
+from labeltree.parallel import Pool
+from labeltree.tree import LabelTree
+
+TREES = ("kmeans", "huffman", "complete", "flat")
+
+
+def check_tree(config: Config) -> None:
+    """A wrong name is better found before the data is read."""
+    if config.tree not in TREES and not Path(config.tree).is_file():
+        raise ParameterError(
+            f"tree must be one of {', '.join(TREES)} or an existing tree file, but is {config.tree!r}"
+        )
+
+
+def build_tree(
+    config: Config,
+    X: SparseRows,
+    Y: LabelRows,
+    label_names: Sequence[str],
+    pool: Pool,
+    seed: int | None = None,
+) -> LabelTree:
+    """The tree that ``config.tree`` names: a builder's, or the one in that file.
+
+    ``seed`` is that of the config, unless an ensemble gives each of its trees another.
+    """
+    if config.tree == "kmeans":
+        from labeltree.build.kmeans import build_kmeans
+        from labeltree.build.profiles import label_profiles
+
+        profiles = label_profiles(X, Y, pool)
+        seed = config.seed if seed is None else seed
+        return build_kmeans(profiles, config.arity, config.max_leaves, config.kmeans_eps, seed, pool)
+    if config.tree in ("huffman", "complete"):
+        from labeltree.build.complete import build_complete
+        from labeltree.build.huffman import build_huffman
+
+        label_counts = np.bincount(Y.indices[Y.indices >= 0], minlength=Y.n_labels)
+        build = build_huffman if config.tree == "huffman" else build_complete
+        return build(label_counts, config.arity)
+    if config.tree == "flat":
+        from labeltree.build.flat import build_flat
+
+        return build_flat(Y.n_labels)
+    from labeltree.build.file import read_tree
+
+    check_tree(config)
+    return read_tree(config.tree, label_names)

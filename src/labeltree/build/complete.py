@@ -1,0 +1,46 @@
+"""The complete tree: as shallow as its arity allows, frequent labels nearest the root."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from labeltree.errors import ParameterError, TreeError
+from labeltree.tree import LabelTree
+
+
+def build_complete(label_counts: ArrayLike, arity: int = 2) -> LabelTree:
+    """All inner nodes but the last have ``arity`` children; leaves lie on at most two neighbouring levels.
+
+    Leaves take the labels in order of falling count, ties by id.
+    """
+    counts, arity = check_counts(label_counts), check_arity(arity)
+    n_labels = len(counts)
+    # Each inner node turns one open place into `arity` ones; the last one may need fewer, but at least two.
+    n_inner = -(-(n_labels - 1) // (arity - 1))
+    parent = (np.arange(n_inner + n_labels) - 1) // arity
+    label = np.full(len(parent), -1)
+    label[n_inner:] = np.argsort(-counts, kind="stable")
+    return LabelTree(parent.astype(np.int32), label.astype(np.int32))
+
+
+def check_counts(label_counts: ArrayLike) -> NDArray[np.int64]:
+    """How often each label occurs, as int64, or an error that names the label."""
+    counts = np.asarray(label_counts)
+    if counts.ndim != 1 or len(counts) == 0:
+        raise TreeError(f"a tree needs the counts of at least one label, but their shape is {counts.shape}")
+    if counts.dtype.kind not in "iu":
+        raise TreeError(f"label counts must be integers, but are of type {counts.dtype}")
+    if counts.min() < 0:
+        label = int(np.argmin(counts))
+        raise TreeError(f"label {label}: its count must be at least 0, but is {counts[label]}")
+    # The sum of all counts must fit too: it is the weight of a Huffman tree's root.
+    if float(counts.astype(np.float64).sum()) >= 2.0**62:
+        raise TreeError(f"label counts must sum to less than 2**62; the greatest is {counts.max()}")
+    return counts.astype(np.int64)
+
+
+def check_arity(arity: int) -> int:
+    if arity < 2:
+        raise ParameterError(f"arity must be at least 2, but is {arity}")
+    return int(arity)

@@ -1,0 +1,52 @@
+"""Label profiles: what the documents with a label look like, on average."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from labeltree.data.rows import LabelRows, SparseRows
+from labeltree.errors import DataError
+from labeltree.parallel import Pool
+
+_ENTRIES_PER_TASK = 1 << 21  # at most, unless a single label has more; bounds the memory of a task
+
+
+def label_profiles(X: SparseRows, Y: LabelRows, pool: Pool) -> SparseRows:
+    """(n_labels, n_features): the mean of the rows with each label, scaled to length 1.
+
+    Labels without examples, or whose rows are empty, have an empty profile.
+    """
+    from labeltree.kernels.tree import group_rows_by_label, sum_profiles
+
+    if X.n_rows != Y.n_rows:
+        raise DataError(f"X has {X.n_rows} rows, but Y has {Y.n_rows}: each row of X needs one of Y")
+    label_indptr = np.zeros(Y.n_labels + 1, np.int64)
+    label_rows = np.empty(len(Y.indices), np.int32)
+    group_rows_by_label(Y.indptr, Y.indices, label_indptr, label_rows)
+    edges, n_entries = _task_edges(X, label_indptr, label_rows)
+
+    def sum_task(task: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        first, last = int(edges[task]), int(edges[task + 1])
+        bound = int(n_entries[first:last].sum())
+        indptr = np.zeros(last - first + 1, np.int64)
+        indices, values = np.empty(bound, np.int32), np.empty(bound, np.float32)
+        filled = sum_profiles(X, label_indptr, label_rows, first, last - first, indptr, indices, values)
+        return np.diff(indptr), indices[:filled].copy(), values[:filled].copy()
+
+    lengths, indices, values = zip(*pool.map(sum_task, range(len(edges) - 1)), strict=True)
+    indptr = np.zeros(Y.n_labels + 1, np.int64)
+    np.cumsum(np.concatenate(lengths), out=indptr[1:])
+    return SparseRows(indptr, np.concatenate(indices), np.concatenate(values), X.n_columns)
+
+
+def _task_edges(
+    X: SparseRows, label_indptr: np.ndarray, label_rows: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Where each task's labels begin, and the most entries that each label's profile can have."""
+    sums = np.zeros(len(label_rows) + 1, np.int64)
+    n_entries_of_row = np.diff(X.indptr)
+    np.cumsum(n_entries_of_row[label_rows[: label_indptr[-1]]], out=sums[1 : label_indptr[-1] + 1])
+    n_entries = np.minimum(np.diff(sums[label_indptr]), X.n_columns)
+    task = np.cumsum(n_entries) // _ENTRIES_PER_TASK
+    edges = np.flatnonzero(np.diff(task, prepend=-1, append=-1))
+    return edges, n_entries
