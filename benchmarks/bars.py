@@ -1,6 +1,6 @@
 """The promises of the dense tree, measured: each section prints its numbers beside the bar.
 
-    python -m benchmarks.bars [accuracy cost determinism memory prediction startup compile] [--seeds 3]
+    python -m benchmarks.bars [SECTION ...] [--seeds 3] [--data NAME,NAME]
 
 Every `labeltree train` runs as its own process, with the command line's defaults; CPU time is user + system
 time of all its threads, and kernel caches are warm except for `compile`. Parsing has its own command,
@@ -69,12 +69,12 @@ def verdict(reached: bool) -> str:
     return "reached" if reached else "MISSED"
 
 
-def accuracy(folder: Path, seeds: int) -> None:
+def accuracy(folder: Path, chosen: argparse.Namespace) -> None:
     """P@1/3/5 of the defaults over all test rows: mean and spread over seeds."""
     print("\n## accuracy: `labeltree train` + `labeltree test`, defaults, mean [lowest..highest] over seeds")
-    for name in ALL_SETS:
+    for name in chosen.data:
         scores = []
-        for seed in range(1, seeds + 1):
+        for seed in range(1, chosen.seeds + 1):
             model = folder / "accuracy.labeltree"
             run("train", str(data_file(name, "train")), "-o", str(model), "--quiet", "--seed", str(seed))
             tested = run("test", str(model), str(data_file(name, "test")), "--json")
@@ -93,10 +93,10 @@ def accuracy(folder: Path, seeds: int) -> None:
         print(f"{name:<24}{shown}", flush=True)
 
 
-def cost(folder: Path, seeds: int) -> None:
+def cost(folder: Path, chosen: argparse.Namespace) -> None:
     """CPU time of the whole `labeltree train` process."""
-    print("\n## training cost: CPU seconds of the whole process, best of three, one and two threads")
-    for name in ALL_SETS:
+    print("\n## training cost: CPU seconds of the whole process; best of three where there is a bar")
+    for name in chosen.data:
         arguments = ("train", str(data_file(name, "train")), "-o", str(folder / "cost.labeltree"), "--quiet")
         runs = {threads: [run(*arguments, "--threads", threads) for _ in range(3)] for threads in ("1", "2")}
         shown = "  ".join(
@@ -111,10 +111,10 @@ def cost(folder: Path, seeds: int) -> None:
         print(f"{name:<24}{shown}", flush=True)
 
 
-def determinism(folder: Path, seeds: int) -> None:
+def determinism(folder: Path, chosen: argparse.Namespace) -> None:
     """One and two threads, twice each, write the same bytes."""
     print("\n## determinism: SHA-256 of the model files of --threads 1, 2, 1, 2")
-    for name in ALL_SETS:
+    for name in chosen.data:
         digests = []
         for threads in ("1", "2", "1", "2"):
             model = folder / "same.labeltree"
@@ -123,7 +123,7 @@ def determinism(folder: Path, seeds: int) -> None:
         print(f"{name:<24}{' '.join(digests)}  bar identical: {verdict(len(set(digests)) == 1)}", flush=True)
 
 
-def memory(folder: Path, seeds: int) -> None:
+def memory(folder: Path, chosen: argparse.Namespace) -> None:
     """Peak of `labeltree train` against 2.5 x (CSR data + label profiles + parameters) + 300 MB."""
     from labeltree.build.profiles import label_profiles
     from labeltree.config import Config
@@ -160,7 +160,7 @@ def best_microseconds(function: Callable[[], object], repeats: int, rounds: int 
     return min(once() for _ in range(rounds))
 
 
-def prediction(folder: Path, seeds: int) -> None:
+def prediction(folder: Path, chosen: argparse.Namespace) -> None:
     """Batch, single prepared row, raw string; one thread, k=5."""
     from labeltree.data.rows import SparseRows
     from labeltree.model import load
@@ -191,7 +191,7 @@ def prediction(folder: Path, seeds: int) -> None:
         print(f"{what:<24}{microseconds:.1f} µs  bar {bar} µs: {verdict(microseconds <= bar)}", flush=True)
 
 
-def startup(folder: Path, seeds: int) -> None:
+def startup(folder: Path, chosen: argparse.Namespace) -> None:
     """CPU time of `--help` and of predicting one line."""
     print("\n## start-up: CPU seconds, best of five")
     model = folder / "startup.labeltree"
@@ -205,7 +205,7 @@ def startup(folder: Path, seeds: int) -> None:
         print(f"{what:<24}{seconds:.2f} s  bar {bar} s: {verdict(seconds <= bar)}", flush=True)
 
 
-def compile_cold(folder: Path, seeds: int) -> None:
+def compile_cold(folder: Path, chosen: argparse.Namespace) -> None:
     """CPU time that `labeltree train` needs more with an empty kernel cache."""
     print(
         "\n## compilation: CPU seconds of `labeltree train` with an empty cache, less those with a warm one"
@@ -237,7 +237,10 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("sections", nargs="*", help=f"of {', '.join(SECTIONS)}; default: all")
-    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--seeds", type=int, default=3, help="of accuracy; default: 3")
+    parser.add_argument(
+        "--data", type=lambda names: names.split(","), default=ALL_SETS, help="of accuracy, cost, determinism"
+    )
     chosen = parser.parse_args()
     for section in chosen.sections:
         if section not in SECTIONS:
@@ -245,7 +248,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         for section in chosen.sections or SECTIONS:
             try:
-                SECTIONS[section](Path(folder), chosen.seeds)
+                SECTIONS[section](Path(folder), chosen)
             except MissingData as error:
                 print(error)
 

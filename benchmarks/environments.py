@@ -41,10 +41,16 @@ def environment(tool: ModuleType, cache: Path) -> Path:
     shutil.rmtree(folder, ignore_errors=True)
     venv.create(folder, with_pip=True)
 
-    def pip(*arguments: str) -> None:
+    def pip(*arguments: str, **variables: str) -> None:
         command = [str(python), "-m", "pip", "install", "--quiet", *arguments]
         try:
-            finished = subprocess.run(command, capture_output=True, text=True, timeout=INSTALL_SECONDS)
+            finished = subprocess.run(
+                command,
+                capture_output=True,
+                text=True,
+                timeout=INSTALL_SECONDS,
+                env={**os.environ, **variables},
+            )
         except subprocess.TimeoutExpired as error:
             raise InstallError(f"pip install {' '.join(arguments)}: over {INSTALL_SECONDS} s") from error
         if finished.returncode:

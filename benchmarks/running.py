@@ -36,15 +36,7 @@ class Tool(NamedTuple):
     path: Path
     module: ModuleType
     settings: dict[str, Any]
-
-    @property
-    def fingerprint(self) -> str:
-        """Changes with what the tool does here, so that old runs are not mistaken for new ones."""
-        digest = hashlib.sha256(self.path.read_bytes() + json.dumps(self.settings).encode())
-        if self.module.PACKAGE == "labeltree":
-            for file in sorted(Path(labeltree.__file__).parent.rglob("*.py")):
-                digest.update(file.read_bytes())
-        return digest.hexdigest()[:12]
+    fingerprint: str  # changes with what the tool does here: old runs are not mistaken for new ones
 
     def predicts(self, prepared: Prepared) -> tuple[str, ...]:
         """The kinds of input that it takes and this data set has."""
@@ -52,13 +44,22 @@ class Tool(NamedTuple):
 
 
 def discover(folder: Path) -> dict[str, Tool]:
-    """Every variant of every tool of a folder, by name."""
+    """Every variant of every tool of a folder, by name, labeltree first."""
     tools = {}
-    for path in sorted(folder.glob("[!_]*.py")):
+    for path in sorted(folder.glob("[!_]*.py"), key=lambda path: (path.stem != "labeltree", path.stem)):
         module = worker.load_tool(path)
         for name, settings in module.VARIANTS.items():
-            tools[name] = Tool(name, path, module, settings)
+            tools[name] = Tool(name, path, module, settings, fingerprint(path, module, settings))
     return tools
+
+
+def fingerprint(path: Path, module: ModuleType, settings: dict[str, Any]) -> str:
+    """A digest of the tool's file and settings; for labeltree itself of its source too."""
+    digest = hashlib.sha256(path.read_bytes() + json.dumps(settings).encode())
+    if module.PACKAGE == "labeltree":
+        for file in sorted(Path(labeltree.__file__).parent.rglob("*.py")):
+            digest.update(file.read_bytes())
+    return digest.hexdigest()[:12]
 
 
 class Runner:
@@ -108,10 +109,10 @@ class Runner:
         def stage(name: str, kind: str = "") -> dict[str, Any]:
             return self._process(python, {**description, "stage": name, "kind": kind}, folder)
 
-        record: dict[str, Any] = dict(stage("version"))
-        record = {"version": record["version"], "python": record["python"]}
         trained = stage("train")
-        record |= {
+        record: dict[str, Any] = {
+            "version": trained["version"],
+            "python": trained["python"],
             "train_wall_s": trained["wall"],
             "train_cpu_s": trained["cpu"],
             "parse_cpu_s": trained["sections"].get("parse", {}).get("cpu"),

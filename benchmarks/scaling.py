@@ -292,9 +292,14 @@ def _bars(runs: Sequence[dict[str, Any]]) -> list[str]:
     few, many = found[10**4], found[10**6]
     lines = ["## Bars", "", "10^6 labels train and predict on this machine: reached.", ""]
     for what in ("batch", "single"):
+        measured = [run[f"{what}_microseconds"] for run in runs]
+        per_decade = np.polyfit(np.log10([run["shape"]["n_labels"] for run in runs]), measured, 1)[0]
         ratio = many[f"{what}_microseconds"] / few[f"{what}_microseconds"]
         verdict = "reached" if ratio <= BAR else "MISSED"
-        lines.append(f"- prediction ({what}) at 10^6 labels / at 10^4: {ratio:.2f}, bar {BAR:g}: {verdict}")
+        lines.append(
+            f"- prediction ({what}) at 10^6 labels / at 10^4: {ratio:.2f}, bar {BAR:g}: {verdict} "
+            f"({per_decade:+.1f} µs per tenfold labels)"
+        )
     return lines
 
 

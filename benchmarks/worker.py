@@ -27,7 +27,7 @@ class Job:
     """What a tool's functions get: data, settings, where to put the model, and a stopwatch."""
 
     def __init__(self, description: dict[str, Any]) -> None:
-        self.stage: str = description["stage"]  # train, batch, online or version
+        self.stage: str = description["stage"]  # train, batch or online
         self.kind: str = description["kind"]  # the input of a prediction: text or vectors
         self.settings: dict[str, Any] = description["settings"]  # of the tool's variant
         self.threads: int = description["threads"]
@@ -122,7 +122,11 @@ def size_bytes(path: str) -> int:
 def train(tool: ModuleType, job: Job) -> dict[str, Any]:
     tool.train(job)
     job.section("")
-    return {"model_bytes": size_bytes(job.model)}
+    return {
+        "model_bytes": size_bytes(job.model),
+        "version": importlib.metadata.version(tool.PACKAGE),
+        "python": sys.version.split()[0],
+    }
 
 
 def batch(tool: ModuleType, job: Job) -> dict[str, Any]:
@@ -165,11 +169,7 @@ def online(tool: ModuleType, job: Job) -> dict[str, Any]:
     }
 
 
-def version(tool: ModuleType, job: Job) -> dict[str, Any]:
-    return {"version": importlib.metadata.version(tool.PACKAGE), "python": sys.version.split()[0]}
-
-
-STAGES = {"train": train, "batch": batch, "online": online, "version": version}
+STAGES = {"train": train, "batch": batch, "online": online}
 
 
 def main() -> None:

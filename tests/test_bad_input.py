@@ -186,7 +186,7 @@ def test_bad_config_file(content: bytes, words: str, data: Path, capsys: pytest.
     path = data.with_name("bad.toml")
     path.write_bytes(content)
     refuse(ParameterError, words, make_config, file=path)
-    assert cli.main(["train", str(data), "-o", str(data) + ".out", "--config", str(path), "-q"]) == 1
+    assert cli.main(["train", str(data), "-o", str(data) + ".out", "--config", str(path), "-q"]) == 2
     assert words in capsys.readouterr().err
     assert sorted(os.listdir(data.parent)) == ["bad.toml", "good.txt"]
 
@@ -207,6 +207,9 @@ def test_models_refuse_files_of_another_kind(data: Path, tmp_path: Path) -> None
     vectors.write_text("2 2 2\n0 0:1\n1 1:1\n")
     text_model, vector_model = labeltree.train(data, **SMALL), labeltree.train(vectors, **SMALL)
     refuse(DataError, "rows.xmlc", text_model.read, vectors)
+    refuse(DataError, "--format fasttext", text_model.read, vectors)
+    refuse(DataError, "trained on text", text_model.read, vectors, format="xmlc")
+    assert text_model.read(vectors, format="fasttext")[0].n_rows == 3
     refuse(DataError, "good.txt", vector_model.read, data)
     refuse(DataError, "good.txt", vector_model.read, data, format="fasttext")
     refuse(ParameterError, "'csv'", text_model.read, data, format="csv")

@@ -147,8 +147,8 @@ def test_long_profiles_are_cut_to_their_strongest_entries(monkeypatch: pytest.Mo
 def test_impossible_parameters_are_refused() -> None:
     profiles = from_dense(np.ones((3, 2)))
     with pytest.raises(ParameterError, match="arity must be at least 2, but is 1"):
-        build_kmeans(profiles, 1)
+        build_kmeans(profiles, 1, 100)
     with pytest.raises(ParameterError, match="max_leaves must be at least 1, but is 0"):
         build_kmeans(profiles, 2, 0)
     with pytest.raises(TreeError, match="at least one label"):
-        build_kmeans(from_dense(np.ones((0, 2))), 2)
+        build_kmeans(from_dense(np.ones((0, 2))), 2, 10)

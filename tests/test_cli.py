@@ -193,16 +193,24 @@ def test_defaults_preset_file_and_options_in_this_order(
     assert {name: config[name] for name in expected} == expected
 
 
-def test_skipped_lines_are_reported(tmp_path: Path) -> None:
+def test_skipped_lines_are_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     data = tmp_path / "bad.jsonl"
     good = json.dumps({"text": "flour and yeast", "labels": ["bread"]}) + "\n"
     data.write_text(good * 20 + "{broken\n" + good)
-    refused = run("train", data, "-o", tmp_path / "m", *SMALL)
-    assert refused.returncode == 1
-    assert "line 21" in refused.stderr
-    done = run("train", data, "-o", tmp_path / "m", *SMALL[:-1], "--skip-bad-lines")
-    assert done.returncode == 0
-    assert "Skipped 1 bad line" in done.stderr
+    model = str(tmp_path / "m")
+    assert cli.main(["train", str(data), "-o", model, *SMALL]) == 1
+    assert "line 21" in capsys.readouterr().err
+    assert cli.main(["train", str(data), "-o", model, *SMALL[:-1], "--skip-bad-lines"]) == 0
+    errors = capsys.readouterr().err
+    assert "Skipped 1 bad line.\n" in errors
+    assert f"{data}, line 21: " in errors
+    data.write_text("{broken\n" * 9 + good)
+    for command in ("test", "prob", "predict"):
+        assert cli.main([command, model, str(data), "--format", "jsonl", "--skip-bad-lines"]) == 0
+        captured = capsys.readouterr()
+        assert "Skipped 9 bad lines. The first of them:\n" in captured.err
+        assert [f"line {n}: " in captured.err for n in (1, 5, 6)] == [True, True, False]
+        assert "broken" not in captured.out
 
 
 # test, predict, prob, inspect
@@ -292,7 +300,9 @@ def test_predict_answers_while_the_pipe_is_open(text_model: Path) -> None:
 
 
 def test_digits_are_text_for_a_model_of_text(text_model: Path) -> None:
-    done = run("predict", text_model, "-k", "1", input="2001 9 11\n1 2:3 4:5\n")
+    """One that begins like an XMLC file is refused until its format is given, whoever reads it."""
+    text = "2001 9 11\n1 2:3 4:5\n"
+    done = run("predict", text_model, "-k", "1", "--format", "fasttext", input=text)
     assert done.returncode == 0, done.stderr
     assert len(done.stdout.splitlines()) == 2
 
@@ -354,3 +364,33 @@ def test_trees_of_an_ensemble_are_numbered(text_data: Path, tmp_path: Path) -> N
     assert cli.main(["train", str(text_data), "-o", str(path), *SMALL, "--trees", "2"]) == 0
     assert cli.main(["inspect", str(path), "--tree", str(tmp_path / "tree.txt")]) == 0
     assert sorted(os.listdir(tmp_path)) == ["m", "tree.1.txt", "tree.2.txt"]
+
+
+def test_a_large_k_costs_no_memory(
+    text_model: Path, text_data: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert lines_of(capsys, "predict", text_model, text_data, "-k", "4") == lines_of(
+        capsys, "predict", text_model, text_data, "-k", str(10**15)
+    )
+    scores = json.loads(lines_of(capsys, "test", text_model, text_data, "-k", "1,4,1000000", "--json")[-1])
+    assert scores["r@1000000"] == scores["r@4"] == 1
+    assert scores["p@1000000"] == pytest.approx(scores["p@4"] * 4 / 1_000_000)
+    assert scores["ndcg@1000000"] == pytest.approx(scores["ndcg@4"])
+
+
+@pytest.mark.parametrize("command", ["test", "predict", "prob"])
+def test_cold_kernels_are_announced_at_the_start(
+    command: str,
+    text_model: Path,
+    text_data: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr("labeltree.progress.kernels_seem_cold", lambda modules: True)
+    assert cli.main([command, str(text_model), str(text_data)]) == 0
+    assert ("compiles them" in capsys.readouterr().err) == (command != "predict")
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
+    assert cli.main([command, str(text_model), str(text_data)]) == 0
+    captured = capsys.readouterr()
+    assert "compiles them" in captured.err
+    assert "compiles them" not in captured.out

@@ -30,6 +30,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (path / "bad.toml").write_text("dim = = 3\n")
     (path / "unknown.toml").write_text("dimension = 3\n")
     (path / "type.toml").write_text('dim = "many"\n')
+    (path / "good.toml").write_text("dim = 4\n")
+    (path / "good.tree").write_text("r x a\nr y b\n")
+    (path / "numbers.txt").write_text("1 2 3\nand words\n")
     (path / "cycle.tree").write_text("1 2 a\n2 1 b\n")
     (path / "rows.xmlc").write_text("2 3 2\n0 0:1\n1 7:1\n")
     (path / "bad.gz").write_bytes(b"\x1f\x8b\x08 not really")
@@ -51,23 +54,26 @@ BAD = [
     ("train {data.txt} -o {out} --arity 1", 2, "arity"),
     ("train {data.txt} -o {out} --dim zero", 2, "dim"),
     ("train {data.txt} -o {out} --lr -1", 2, "lr"),
-    ("train {data.txt} -o {out} --lr nan", 1, "lr must be finite"),
+    ("train {data.txt} -o {out} --lr nan", 2, "lr must be finite"),
     ("train {data.txt} -o {out} --nodes sparse-ish", 2, "dense"),
     ("train {data.txt} -o {out} --optimizer adam", 2, "adagrad"),
     ("train {data.txt} -o {out} --format csv", 2, "fasttext"),
     ("train {data.txt} -o {out} --preset best", 2, "paper"),
     ("train {data.txt} -o {out} --threads -1", 2, "threads"),
     ("train {data.txt} -o {out} --depth 3", 2, "No such option"),
-    ("train {data.txt} -o {out} --label-prefix=", 1, "label_prefix"),
-    ("train {data.txt} -o {out} --config {missing.toml}", 1, "missing.toml"),
-    ("train {data.txt} -o {out} --config {bad.toml}", 1, "not valid TOML"),
-    ("train {data.txt} -o {out} --config {unknown.toml}", 1, "dimension"),
-    ("train {data.txt} -o {out} --config {type.toml}", 1, "dim must be of type int"),
-    ("train {data.txt} -o {out} --tree {missing.tree}", 1, "missing.tree"),
+    ("train {data.txt} -o {out} --label-prefix=", 2, "label_prefix"),
+    ("train {data.txt} -o {out} --config {missing.toml}", 2, "missing.toml"),
+    ("train {data.txt} -o {out} --config {bad.toml}", 2, "not valid TOML"),
+    ("train {data.txt} -o {out} --config {unknown.toml}", 2, "dimension"),
+    ("train {data.txt} -o {out} --config {type.toml}", 2, "dim must be of type int"),
+    ("train {data.txt} -o {out} --tree {missing.tree}", 2, "missing.tree"),
     ("train {data.txt} -o {out} --tree {cycle.tree}", 1, "cycle.tree"),
-    ("train {data.txt} -o {folder}", 1, "is a folder"),
-    ("train {data.txt} -o {nowhere}/m", 1, "does not exist"),
-    ("train {data.txt} -o {data.txt}", 1, "is the input too"),
+    ("train {data.txt} -o {folder}", 2, "is a folder"),
+    ("train {data.txt} -o {nowhere}/m", 2, "does not exist"),
+    ("train {data.txt} -o {data.txt}", 2, "is an input too"),
+    ("train {data.txt} -o {good.tree} --tree {good.tree}", 2, "is an input too"),
+    ("train {data.txt} -o {good.toml} --config {good.toml}", 2, "is an input too"),
+    ("train {data.txt} --dry-run --tree {missing.tree}", 2, "missing.tree"),
     ("train {missing.txt} -o {out}", 1, "missing.txt"),
     ("train {folder} -o {out}", 1, "folder"),
     ("train {empty.txt} -o {out}", 1, ""),
@@ -85,18 +91,21 @@ BAD = [
     ("test {good.labeltree} {empty.txt}", 1, "no rows"),
     ("test {good.labeltree} {data.txt} -k 0", 2, "1,3,5"),
     ("test {good.labeltree} {data.txt} -k one", 2, "1,3,5"),
-    ("test {good.labeltree} {data.txt} --per-label {nowhere}/x", 1, "does not exist"),
+    ("test {good.labeltree} {data.txt} --per-label {nowhere}/x", 2, "does not exist"),
     ("test {good.labeltree} {rows.xmlc}", 1, ""),
     ("predict {good.labeltree} {data.txt} -k -1", 2, "-k"),
-    ("predict {good.labeltree} {data.txt} -k 0", 1, "--threshold"),
+    ("predict {good.labeltree} {data.txt} -k 0", 2, "--threshold"),
     ("predict {good.labeltree} {data.txt} --threshold 2", 2, "threshold"),
     ("predict {good.labeltree} {bytes.txt}", 1, "line 1"),
     ("predict {good.labeltree} {rows.xmlc} --format xmlc", 1, ""),
+    ("predict {good.labeltree} {numbers.txt}", 1, "--format fasttext"),
+    ("test {good.labeltree} {numbers.txt}", 1, "--format fasttext"),
+    ("prob {good.labeltree} {numbers.txt}", 1, "--format fasttext"),
     ("predict {flipped.labeltree}", 1, "flipped.labeltree"),
     ("prob {good.labeltree}", 2, "DATA"),
     ("inspect {cut.labeltree}", 1, "cut.labeltree"),
-    ("inspect {good.labeltree} --tree {nowhere}/t", 1, "does not exist"),
-    ("demo -o {nowhere}/m", 1, "does not exist"),
+    ("inspect {good.labeltree} --tree {nowhere}/t", 2, "does not exist"),
+    ("demo -o {nowhere}/m", 2, "does not exist"),
     ("demo --documents 3", 2, "documents"),
     ("fit {data.txt}", 2, "No such command"),
 ]
@@ -146,7 +155,7 @@ def test_unexpected_errors_are_explained(
 @pytest.mark.skipif(os.name != "posix" or os.geteuid() == 0, reason="root may write everywhere")
 def test_unwritable_folder_is_refused_before_training(tmp_path: Path, folder: Path) -> None:
     tmp_path.chmod(0o500)
-    assert cli.main(["train", str(folder / "data.txt"), "-o", str(tmp_path / "m")]) == 1
+    assert cli.main(["train", str(folder / "data.txt"), "-o", str(tmp_path / "m")]) == 2
 
 
 @pytest.mark.skipif(os.name != "posix", reason="sends a signal")
@@ -189,3 +198,56 @@ def test_closed_pipe_is_quiet(folder: Path) -> None:
             pass
         assert child.stderr.read() == ""
         assert child.wait(30) == 1
+
+
+@pytest.mark.parametrize(
+    ("line", "function", "hint"),
+    [
+        ("train {data.txt} -o {out} -q", "labeltree.training.train", "--dry-run"),
+        ("test {good.labeltree} {data.txt}", "labeltree.model.load", "smaller -k"),
+        ("predict {good.labeltree} {data.txt}", "labeltree.model.load", "smaller -k"),
+        ("prob {good.labeltree} {data.txt}", "labeltree.model.load", "several files"),
+        ("inspect {good.labeltree}", "labeltree.model.load", "not enough memory\n"),
+    ],
+)
+def test_what_to_do_without_memory_depends_on_the_command(
+    line: str,
+    function: str,
+    hint: str,
+    folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def fail(*arguments: Any, **options: Any) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr(function, fail)
+    capsys.readouterr()
+    assert cli.main(line.replace("{", f"{folder}{os.sep}").replace("}", "").split()) == 1
+    message = capsys.readouterr().err
+    assert hint in message
+    assert ("--dry-run" in message) == line.startswith("train")
+
+
+def test_trees_are_written_only_if_all_of_them_can_be(folder: Path, tmp_path: Path) -> None:
+    model = tmp_path / "m"
+    options = ["--dim", "4", "--epochs", "1", "--trees", "3", "-q"]
+    assert cli.main(["train", str(folder / "data.txt"), "-o", str(model), *options]) == 0
+    (tmp_path / "t.2.txt").mkdir()
+    assert cli.main(["inspect", str(model), "--tree", str(tmp_path / "t.txt")]) == 2
+    assert sorted(os.listdir(tmp_path)) == ["m", "t.2.txt"]
+
+
+@pytest.mark.skipif(os.name != "posix", reason="a shell closes the stream")
+@pytest.mark.parametrize(
+    "command", ["predict {good.labeltree} -", "train - -o {out}", "test {good.labeltree} -"]
+)
+def test_closed_standard_input(command: str, folder: Path) -> None:
+    words = command.replace("{", f"{folder}{os.sep}").replace("}", "")
+    shell = f'"{sys.executable}" -m labeltree.cli {words} <&-'
+    done = subprocess.run(["sh", "-c", shell], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 1
+    assert "standard input: is closed" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert done.stdout == ""
+    assert not (folder / "out").exists()

@@ -8,6 +8,7 @@ import math
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from labeltree.config import PRESETS, Config, Parameter, make_config, parameters
@@ -127,3 +128,15 @@ def test_errors_are_value_errors_too() -> None:
     """So that callers who know nothing of the package can catch them."""
     assert issubclass(ParameterError, ValueError)
     assert issubclass(ParameterError, LabelTreeError)
+
+
+def test_values_of_numpy_are_pythons() -> None:
+    given = dict(dim=np.int64(8), lr=np.float32(0.25), idf=np.bool_(False), tree=np.str_("flat"))
+    config = make_config(given | {"epochs": np.array(3)})
+    assert config == make_config(dict(dim=8, lr=0.25, idf=False, tree="flat", epochs=3))
+    assert type(config.dim) is int
+    assert type(config.tree) is str
+    json.dumps(config.to_dict())
+    for value in (np.array([8]), np.float64(8), np.bool_(True)):
+        with pytest.raises(ParameterError, match="dim must be of type int"):
+            make_config({"dim": value})

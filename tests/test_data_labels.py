@@ -92,7 +92,7 @@ def test_explicit_zeros_of_an_indicator_are_no_labels() -> None:
         ),
         (sp.csr_matrix([[0, 1], [0.5, 0]]), "Y, row 1, column 0: .* is 0.5"),
         (np.array([[0, np.nan]]), "Y, row 0, column 1: the value is nan"),
-        ([["ok"], ["\ud800"]], "label '.ud800' is not valid Unicode"),
+        ([["ok"], ["\ud800"]], "Y: label '.ud800' is not valid Unicode"),
         ([np.array(3)], "Y, row 0: .* is not a list of labels"),
     ],
 )
@@ -108,3 +108,29 @@ def test_sizes_must_fit() -> None:
         label_rows([["a"]], n_rows=2)
     with pytest.raises(DataError, match="Y has 3 columns, but there are 2 labels"):
         label_rows(INDICATOR, ["a", "b"])
+
+
+@pytest.mark.parametrize("Y", [[["a"], ["b"], ["a"]], INDICATOR], ids=["lists", "indicator"])
+@pytest.mark.parametrize(
+    ("names", "reason"),
+    [
+        ("abc", "label_names must be a list of strings, but is 'abc'"),
+        (7, "label_names must be a list of strings"),
+        ({"a", "b", "c"}, "label_names must be a list of strings"),
+        (["a", "b", 3], "label_names, number 2: must be a string .* but is 3"),
+        ([0, 1, 2], "label_names, number 0: must be a string"),
+        (np.arange(3), "label_names, number 0: must be a string"),
+        (["a", "", "b"], "label_names, number 1: must be a string that is not empty"),
+        (["a", "b", "a"], "label_names, numbers 0 and 2: both are 'a'"),
+        (["a", "b", "\ud800"], "label_names: label '.ud800' is not valid Unicode"),
+    ],
+)
+def test_bad_names_are_named(Y: Any, names: Any, reason: str) -> None:
+    with pytest.raises(DataError, match=reason):
+        label_rows(Y, names)
+
+
+def test_names_of_numpy_are_names() -> None:
+    _, names = label_rows(INDICATOR, np.array(["x", "y", "z"]))
+    assert names == ["x", "y", "z"]
+    assert all(type(name) is str for name in names)

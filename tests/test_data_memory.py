@@ -38,38 +38,31 @@ def test_nul_is_a_space_and_arrays_of_strings_are_texts() -> None:
     assert rows(texts_to_block(["a\0b"])) == [("a b", [])]
 
 
-def test_labels_are_spans_of_their_own() -> None:
-    block = texts_to_block(["ü", "b", ""], [["é f", 3], [], ("x",)])
-    assert rows(block) == [("ü", ["é f", "3"]), ("b", []), ("", ["x"])]
-
-
 @pytest.mark.parametrize("block_rows", [1, 2, 100])
 def test_text_blocks_cut_long_lists(block_rows: int) -> None:
-    texts, labels = ["a", "bé", "", "d", "e"], [["1"], [], ["2", "3"], [], ["4"]]
-    blocks = list(text_blocks(iter(texts), labels, block_rows=block_rows))
-    assert [row for block in blocks for row in rows(block)] == list(zip(texts, labels, strict=True))
+    texts = ["a", "bé", "", "d", "e"]
+    blocks = list(text_blocks(iter(texts), block_rows=block_rows))
+    assert [row for block in blocks for row in rows(block)] == [(text, []) for text in texts]
     assert [line for block in blocks for line in block.line.tolist()] == [1, 2, 3, 4, 5]
 
 
 @pytest.mark.parametrize(
-    ("texts", "labels", "reason"),
+    ("texts", "reason"),
     [
-        ("a single text", None, "wrap a single text in a list"),
-        (b"bytes", None, "must be a list of texts"),
-        (7, None, "must be a list of texts"),
-        (["a", None], None, "X, row 1: None is of type NoneType"),
-        ([float("nan")], None, "X, row 0: nan is of type float"),
-        (["a", b"b"], None, "X, row 1: b'b' is of type bytes"),
-        (["ok", "\ud800"], None, "X, row 1: not valid Unicode"),
-        (["a", "b"], [["x"]], "X has 2 rows, but Y has 1"),
-        (["a"], ["x"], "Y, row 0: 'x' is not a list of labels"),
+        ("a single text", "wrap a single text in a list"),
+        (b"bytes", "must be a list of texts"),
+        (7, "must be a list of texts"),
+        (["a", None], "X, row 1: None is of type NoneType"),
+        ([float("nan")], "X, row 0: nan is of type float"),
+        (["a", b"b"], "X, row 1: b'b' is of type bytes"),
+        (["ok", "\ud800"], "X, row 1: not valid Unicode"),
     ],
 )
-def test_bad_texts_are_named(texts: object, labels: object, reason: str) -> None:
+def test_bad_texts_are_named(texts: object, reason: str) -> None:
     with pytest.raises(DataError, match=reason):
-        texts_to_block(texts, labels)
+        texts_to_block(texts)
     with pytest.raises(DataError, match=reason):
-        list(text_blocks(texts, labels))
+        list(text_blocks(texts))
 
 
 def test_bad_text_of_a_later_block_is_named_by_its_row() -> None:

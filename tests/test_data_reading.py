@@ -148,10 +148,13 @@ def test_bad_line_is_named_or_skipped(fmt: str, line: bytes, reason: str, tmp_pa
     good = CONTENT[fmt].split(b"\n")[0]
     path.write_bytes(b"\n".join([good, line, good]))
     with pytest.raises(DataError) as error:
-        read(path, fmt)
+        read(path, fmt, BadLines(skip=False))
     assert str(error.value).startswith(f"{path}, line 2: ")
     assert reason in str(error.value)
-    assert "--skip-bad-lines" in str(error.value)
+    assert "skip_bad_lines (--skip-bad-lines)" in str(error.value)
+    with pytest.raises(DataError) as error:
+        read(path, fmt)
+    assert "skip_bad" not in str(error.value)  # who cannot choose to skip is not told to
 
     bad_lines = BadLines(skip=True)
     rows = read(path, fmt, bad_lines)
@@ -218,3 +221,34 @@ def test_source_can_be_looked_at_before_it_is_read(monkeypatch: pytest.MonkeyPat
     source = Source("-")
     assert source.first_bytes.startswith(b'{"text"')
     assert read(source, "jsonl") == ROWS["jsonl"]
+
+
+@pytest.mark.parametrize("stdin", [None, io.StringIO("a text stream without bytes"), "closed"])
+def test_closed_standard_input_is_an_error(stdin: object, monkeypatch: pytest.MonkeyPatch) -> None:
+    if stdin == "closed":
+        stdin = io.TextIOWrapper(io.BytesIO(b"a"))
+        stdin.close()
+    monkeypatch.setattr("sys.stdin", stdin)
+    with pytest.raises(DataError, match="standard input: is closed"):
+        Source("-")
+
+
+@pytest.mark.parametrize("pack", [bytes, gzip.compress])
+def test_progress_is_the_fraction_of_the_file(pack: type, tmp_path: Path) -> None:
+    path = tmp_path / "data"
+    path.write_bytes(pack(os.urandom(400_000).hex().encode().replace(b"0", b"\n")))
+    heard: list[float] = []
+    with Source(path, progress=heard.append) as source:
+        n_blocks = sum(1 for _ in source.blocks(1 << 16))
+    assert len(heard) == n_blocks > 5
+    assert heard == sorted(heard)
+    assert 0 < heard[0] < 0.5
+    assert heard[-1] == 1
+
+
+def test_no_progress_where_the_size_is_unknown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"a\nb\n")))
+    heard: list[float] = []
+    with Source("-", progress=heard.append) as source:
+        assert len(list(source.blocks())) == 1
+    assert heard == []

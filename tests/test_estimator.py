@@ -82,7 +82,8 @@ def matrices() -> tuple[sparse.csr_matrix, sparse.csr_matrix]:
 
 
 def model_bytes(classifier: LabelTreeClassifier) -> bytes:
-    return classifier.__getstate__()["model_"]
+    """The content of the model file: what a pickle of the model holds."""
+    return classifier.model_.__reduce__()[1][0]
 
 
 def same(first: sparse.csr_matrix, second: sparse.csr_matrix) -> bool:
@@ -365,9 +366,10 @@ ROWS = ["some text", "other text"]
         (ROWS, [["a"], ["b"]], [1.0], r"shape \(2,\)"),
         (ROWS, [["a"], ["b"]], [1.0, -1.0], "row 1: .*at least 0, but is -1.0"),
         (ROWS, [["a"], ["b"]], [np.nan, 1.0], "row 0: .*finite"),
-        (ROWS, [["a"], ["b"]], [0, 0], "only zeros"),
+        (ROWS, [["a"], ["b"]], [0, 0], "zero for every row"),
         (ROWS, [["a"], ["b"]], ["x", 1], "numbers only"),
         (ROWS, [[], []], None, "label"),
+        (ROWS, ["", "a"], None, "empty string as a class"),
     ],
 )
 def test_bad_input_has_a_named_error(X: Any, y: Any, weight: Any, message: str) -> None:
@@ -453,3 +455,13 @@ def test_cross_validation_of_classes() -> None:
     rows = [row for row, labels in enumerate(TRAIN_LABELS) if len(labels) == 1]
     texts, y = [TRAIN_TEXTS[row] for row in rows], [TRAIN_LABELS[row][0] for row in rows]
     assert cross_val_score(small(epochs=60), texts, y, cv=2, scoring="neg_log_loss").min() > -1.0
+
+
+def test_probabilities_of_classes_are_of_all_of_them() -> None:
+    """Dense probabilities are of all classes, however small, and rows sum to 1."""
+    texts, y = ["about-a"] * 30 + ["about-b"] * 10, ["a"] * 30 + ["b"] * 10
+    classifier = small(epochs=60, tree="flat").fit(texts, y)
+    expected = classifier.model_.probability(["about-a", "x"], ["a", "b"])
+    found = classifier.predict_proba(["about-a", "x"])
+    np.testing.assert_allclose(found, expected / expected.sum(axis=1, keepdims=True), rtol=1e-5)
+    assert classifier.predict_proba([]).shape == (0, 2)

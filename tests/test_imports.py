@@ -18,14 +18,14 @@ HEAVY = ("numpy", "numba", "scipy", "sklearn", "safetensors", "tqdm", "llvmlite"
 
 # From the bottom up: a part imports only from lower lines, and from itself.
 LAYERS = (
-    "errors",
+    "errors files",
     "config parallel kernels",
     "data",
     "tree features persist_read metrics",
     "persist build nodes",
-    "predicting reference",
+    "predicting reference streaming model_file",
     "model",
-    "training streaming progress",
+    "training progress",
     "reports estimator",
     "demo cli_options",
     "cli",

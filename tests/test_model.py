@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import copy
+import io
 import json
+import pickle
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import joblib
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -22,7 +26,7 @@ from small_data import (
 
 import labeltree
 from labeltree.data.rows import LabelRows, SparseRows
-from labeltree.errors import DataError, ParameterError
+from labeltree.errors import DataError, ModelFileError, ParameterError
 from labeltree.model import Model
 
 TRAIN, TEST = make_toy(150), make_toy(60, seed=4)
@@ -210,3 +214,82 @@ def test_empty_rows_among_others(text_model: Model) -> None:
     answers = text_model.predict(X, k=3)
     assert answers[0] == answers[3] == answers[4] == text_model.predict(empty_rows("text"), k=3)[0]
     assert answers[1:3] == text_model.predict(TEST.texts[:2], k=3)
+
+
+@pytest.mark.parametrize("name", ["text_model", "ensemble", "vector_model"])
+def test_pickles_and_copies(name: str, request: pytest.FixtureRequest, tmp_path: Path) -> None:
+    model: Model = request.getfixturevalue(name)
+    X = TEST.X if name == "vector_model" else TEST.texts
+    expected = model.predict(X)
+    model.skipped_lines, model.skipped_messages = 3, ["line 7"]
+    file = io.BytesIO()
+    joblib.dump(model, file)
+    file.seek(0)
+    model.save(tmp_path / "m")
+    for other in (
+        pickle.loads(pickle.dumps(model)),
+        copy.deepcopy(model),
+        copy.copy(model),
+        joblib.load(file),
+    ):
+        assert other is not model
+        assert other.predict(X) == expected
+        assert (other.skipped_lines, other.skipped_messages) == (3, ["line 7"])
+        other.save(tmp_path / "other")
+        assert (tmp_path / "other").read_bytes() == (tmp_path / "m").read_bytes()
+    broken = pickle.dumps(model)
+    place = broken.index(b"__metadata__")
+    with pytest.raises(ModelFileError):
+        pickle.loads(broken[:place] + b"X" + broken[place + 1 :])
+
+
+@pytest.mark.parametrize("name", ["text_model", "ensemble"])
+def test_a_huge_k_of_predict_is_all_labels(name: str, request: pytest.FixtureRequest) -> None:
+    model: Model = request.getfixturevalue(name)
+    assert model.predict(TEST.texts, k=10**15) == model.predict(TEST.texts, k=N_LABELS)
+    assert model.predict(TEST.texts, k=np.int64(2)) == model.predict(TEST.texts, k=2)
+    for k in (0, -1, 1.0, True, np.float64(2), "3"):
+        with pytest.raises(ParameterError, match="k must be at least 1"):
+            model.predict(TEST.texts, k=k)
+        with pytest.raises(ParameterError, match="k must be at least 1"):
+            model.predict_arrays(TEST.texts, k=k)
+
+
+@pytest.mark.parametrize("threads", [-1, 0.5, True, "2", None])
+@pytest.mark.parametrize("n_rows", [0, 1, 60])
+def test_threads_are_checked_however_few_the_rows(text_model: Model, threads: Any, n_rows: int) -> None:
+    X = TEST.texts[:n_rows]
+    for call in (
+        lambda: text_model.predict(X, threads=threads),
+        lambda: text_model.predict_arrays(X, threads=threads),
+        lambda: text_model.predict_rows(X, 0.5, threads=threads),
+        lambda: text_model.probability(X, LABELS, threads=threads),
+    ):
+        with pytest.raises(ParameterError, match="threads must be at least 0"):
+            call()
+
+
+def test_numbers_of_numpy_are_arguments(text_model: Model) -> None:
+    expected = text_model.predict(TEST.texts, 3, threshold=0.25)
+    assert (
+        text_model.predict(TEST.texts, np.int8(3), threshold=np.float32(0.25), threads=np.int64(1))
+        == expected
+    )
+    assert text_model.predict(TEST.texts, 3, threshold=np.int64(1)) == [[]] * 60
+
+
+def test_a_file_read_in_blocks_is_the_whole(
+    text_model: Model, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "test.txt"
+    path.write_text(write_fasttext(TEST) + "__label__new __label__new __label__newer words\n")
+    whole_rows, whole_labels, _ = text_model.read(path)
+    monkeypatch.setattr("labeltree.data.reading.read_blocks.__kwdefaults__", {"block_bytes": 300})
+    rows, labels, _ = text_model.read(path)
+    assert same(rows[:3], whole_rows[:3])
+    assert same(labels[:2], whole_labels[:2])
+    assert labels.indices[-2:].tolist() == [-1, -1]
+    assert (rows.n_columns, labels.n_labels) == (text_model.n_features, N_LABELS)
+    path.write_text("")
+    rows, labels, _ = text_model.read(path)
+    assert (rows.n_rows, rows.n_columns, labels.n_rows, labels.n_labels) == (0, N_FEATURES, 0, N_LABELS)

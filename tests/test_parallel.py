@@ -6,12 +6,13 @@ import os
 import threading
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from labeltree.errors import ParameterError
-from labeltree.parallel import Pool, available_threads, row_slices
+from labeltree.parallel import Pool, available_threads, check_threads, row_slices
 
 
 def test_available_threads() -> None:
@@ -31,6 +32,14 @@ def test_results_keep_the_order_of_the_items(threads: int) -> None:
 def test_bad_numbers_of_threads(threads: Any) -> None:
     with pytest.raises(ParameterError, match="threads must be at least 0"):
         Pool(threads)
+    with pytest.raises(ParameterError, match="threads must be at least 0"):
+        check_threads(threads)
+
+
+def test_numbers_of_numpy_are_numbers_of_threads() -> None:
+    assert check_threads(np.int64(3)) == 3
+    with Pool(np.int32(1)) as pool:
+        assert pool.threads == 1
 
 
 def test_one_thread_and_single_items_run_in_the_caller() -> None:

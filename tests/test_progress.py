@@ -109,3 +109,11 @@ def test_cache_folder_is_the_one_numba_uses() -> None:
     scan.find_last_newline(buffer, 0, len(buffer))
     assert any(folder.glob("scan.find_last_newline-*.nbi"))
     assert not kernels_seem_cold(("scan",))
+
+
+def test_a_closed_error_stream_shows_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stderr", None)
+    for verbose in (False, True):
+        with ProgressBar(verbose=verbose) as bar:
+            for item in STEPS:
+                bar(item)

@@ -22,7 +22,7 @@ from labeltree.predicting import TreeSearch
 from labeltree.reference import search as reference
 
 N_FEATURES = 6
-ZERO = np.float32(-np.inf)  # the logarithm of no threshold
+ZERO = np.float32(0.0)
 
 
 class Case(NamedTuple):
@@ -68,16 +68,12 @@ def tied_cases(draw: st.DrawFn) -> Case:
 
 
 def topk(
-    case: Case, k: int, log_threshold: np.float32 = ZERO, normalize: bool = False
+    case: Case, k: int, threshold: np.float32 = ZERO, normalize: bool = False
 ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
     ids = np.full((len(case.features), k), -7, np.int32)
     probabilities = np.full((len(case.features), k), np.nan, np.float32)
-    case.search.topk(case.arrays, k, log_threshold, normalize, ids, probabilities)
+    case.search.topk(case.arrays, k, threshold, normalize, ids, probabilities)
     return ids, probabilities
-
-
-def log_of(threshold: float) -> np.float32:
-    return np.float32(math.log(threshold)) if threshold > 0 else ZERO
 
 
 def assert_best(ids: NDArray, probabilities: NDArray, expected: NDArray[np.float64], k: int) -> None:
@@ -107,7 +103,7 @@ def test_topk_is_brute_force(case: Case, k: int, normalize: bool) -> None:
 @settings(max_examples=150, deadline=None)
 @given(case=tied_cases(), k=ks, threshold=st.sampled_from([0.0, 0.2, 0.7]))
 def test_ties_go_to_the_lower_label(case: Case, k: int, threshold: float) -> None:
-    ids, probabilities = topk(case, k, log_of(threshold))
+    ids, probabilities = topk(case, k, np.float32(threshold))
     for row in range(len(case.features)):
         expected_ids, expected = reference.top_k(case.marginals(row), k, threshold)
         assert ids[row].tolist() == expected_ids
@@ -131,8 +127,8 @@ def test_equal_labels_of_different_depth() -> None:
 @given(case=cases(), threshold=st.sampled_from([0.0, 1e-6, 0.05, 0.5, 1.0]), normalize=st.booleans())
 def test_thresholds(case: Case, threshold: float, normalize: bool) -> None:
     """All labels above, and the top k of them; labels within rounding of the threshold may be in or out."""
-    lengths, ids, probabilities = case.search.above(case.arrays, log_of(threshold), normalize)
-    best_ids, best = topk(case, 3, log_of(threshold), normalize)
+    lengths, ids, probabilities = case.search.above(case.arrays, np.float32(threshold), normalize)
+    best_ids, best = topk(case, 3, np.float32(threshold), normalize)
     assert len(lengths) == len(case.features)
     ends = np.cumsum(lengths)
     for row, end in enumerate(ends):
@@ -150,6 +146,30 @@ def test_thresholds(case: Case, threshold: float, normalize: bool) -> None:
         best_of_found = sorted(expected[found], reverse=True)[:n_best]
         np.testing.assert_allclose(best[row, :n_best], best_of_found, rtol=1e-4, atol=1e-6)
         np.testing.assert_allclose(expected[best_ids[row, :n_best]], best_of_found, rtol=1e-4, atol=1e-6)
+
+
+@settings(max_examples=40, deadline=None)
+@given(case=cases(), place=st.integers(0, 10**6))
+def test_a_threshold_includes_a_label_of_just_that_probability(case: Case, place: int) -> None:
+    _, ids, probabilities = case.search.above(case.arrays, ZERO, False)
+    least = probabilities[place % len(probabilities)]
+    assert case.search.above(case.arrays, least, False)[0].sum() == np.count_nonzero(probabilities >= least)
+    best_ids, _ = topk(case, len(ids), least)
+    assert np.count_nonzero(best_ids >= 0) == np.count_nonzero(probabilities >= least)
+
+
+def test_huge_values_give_finite_probabilities() -> None:
+    tree = build_flat(40)
+    random = np.random.default_rng(1)
+    parameters = DenseParameters(
+        random.normal(size=(N_FEATURES, 8)).astype(np.float32),
+        random.normal(size=(tree.n_nodes, 8)).astype(np.float32),
+        np.zeros(tree.n_nodes, np.float32),
+    )
+    case = Case(tree, parameters, [{0: 3e38, 1: 3e38, 2: -3e38}, {3: 1e30}])
+    ids, probabilities = topk(case, 5)
+    assert np.isfinite(probabilities).all()
+    assert (ids >= 0).all()
 
 
 def test_more_labels_than_first_expected() -> None:

@@ -23,10 +23,12 @@ from small_data import (
 )
 
 import labeltree
+from labeltree.build.profiles import label_profiles
 from labeltree.config import Config, make_config
 from labeltree.errors import DataError, ParameterError, TrainingError
+from labeltree.features.strings import StringTable
 from labeltree.model import Model
-from labeltree.training import estimate, train, tree_seed
+from labeltree.training import Progress, estimate, train, tree_seed
 
 TOY = make_toy(100)
 SMALL: dict[str, Any] = dict(dim=8, epochs=3, arity=2, max_leaves=3)
@@ -175,7 +177,7 @@ def test_a_label_whose_rows_weigh_nothing_is_impossible() -> None:
 
 @pytest.mark.parametrize("optimizer", ["sgd", "adagrad"])
 def test_a_step_too_large_is_an_error_that_names_one_to_try(optimizer: str) -> None:
-    with pytest.raises(TrainingError, match=r"epoch \d+: lr=1e\+15 .* try lr=1e\+14"):
+    with pytest.raises(TrainingError, match=r"epoch \d+: lr=1e\+15 .* try lr=0\.1"):
         train(TOY.texts, TOY.Y, optimizer=optimizer, batch_size=1, lr=1e15, **SMALL)
 
 
@@ -227,3 +229,91 @@ def test_estimates_are_near_the_truth(kind: str, tree: str, tmp_path: Path) -> N
     assert guess.model_bytes == pytest.approx(len(saved(model, tmp_path)), rel=0.15)
     assert guess.peak_bytes > guess.data_bytes + guess.parameter_bytes
     assert guess.data_bytes >= 8 * len(TOY.X.indices)
+
+
+def test_config_must_be_a_config() -> None:
+    for config in ({"dim": 4}, "paper", 3):
+        for function in (train, estimate):
+            with pytest.raises(ParameterError, match="config must be a Config"):
+                function(TOY.texts, TOY.Y, config=config)
+
+
+def test_numbers_of_numpy_are_parameters(tmp_path: Path) -> None:
+    given = {name: np.int64(value) for name, value in SMALL.items()}
+    model = train(TOY.texts, TOY.Y, threads=np.int32(1), **given)
+    assert saved(model, tmp_path) == saved(train(TOY.texts, TOY.Y, **SMALL), tmp_path)
+
+
+def test_estimate_checks_the_tree_and_counts_the_batch() -> None:
+    with pytest.raises(ParameterError, match="oak"):
+        estimate(TOY.texts, TOY.Y, tree="oak")
+    small, large = (estimate(TOY.texts, TOY.Y, dim=1000, batch_size=size) for size in (1, 100))
+    # two vectors per example, and one for the root and for each visited block of siblings
+    assert large.peak_bytes - small.peak_bytes >= 99 * 4 * 1000 * 4
+    flat = estimate(
+        TOY.texts, np.pad(TOY.indicator, ((0, 0), (0, 64_000))), dim=10, tree="flat", batch_size=64
+    )
+    deep = estimate(TOY.texts, np.pad(TOY.indicator, ((0, 0), (0, 64_000))), dim=10, tree="huffman", arity=2)
+    assert flat.peak_bytes - flat.data_bytes - flat.parameter_bytes > 150_000_000 + 64 * 256 * 10 * 4
+    assert deep.peak_bytes - deep.data_bytes - deep.parameter_bytes < 150_000_000 + 64 * 256 * 10 * 4
+
+
+def test_reading_a_file_is_progress(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("labeltree.data.opening.Source.blocks.__defaults__", (1 << 12,))
+    path = tmp_path / "train.txt"
+    path.write_text(write_fasttext(TOY) * 10)
+    heard: list[float] = []
+    with pytest.raises(KeyboardInterrupt):
+        train(path, callback=lambda progress: note(progress, heard), **SMALL)
+    assert len(heard) > 2
+    assert heard == sorted(heard)
+    assert heard[0] == 0
+    assert heard[-1] == 1
+
+
+def note(progress: Progress, heard: list[float]) -> None:
+    """Keep the fractions of the first stage, then end the training."""
+    if progress.stage != "read":
+        raise KeyboardInterrupt
+    heard.append(progress.fraction)
+
+
+def test_texts_in_memory_are_not_told_of_lines_to_skip(tmp_path: Path) -> None:
+    with pytest.raises(DataError) as error:
+        train(["one:1", "one:x"], [["a"], ["b"]], weighted_words=True, **SMALL)
+    assert "skip_bad" not in str(error.value)
+    (tmp_path / "data.txt").write_text("__label__a one:x\n")
+    with pytest.raises(DataError, match="skip_bad_lines"):
+        train(tmp_path / "data.txt", weighted_words=True, **SMALL)
+    model = train(TOY.texts, TOY.Y, weighted_words=False, **SMALL)
+    (tmp_path / "data.txt").write_bytes(b"\xff\n")
+    with pytest.raises(DataError, match="skip_bad_lines"):
+        model.read(tmp_path / "data.txt")
+
+
+def test_label_names_are_checked_for_lists_too() -> None:
+    with pytest.raises(DataError, match="label_names, number 0"):
+        train(TOY.texts, TOY.indicator, label_names=range(N_LABELS), **SMALL)
+    with pytest.raises(DataError, match="label_names, numbers 0 and 1"):
+        train(TOY.texts, TOY.Y, label_names=[LABELS[0], *LABELS], **SMALL)
+    with pytest.raises(DataError, match="not among the 11 label_names"):
+        train(TOY.texts, TOY.Y, label_names=LABELS[:-1], **SMALL)
+
+
+def test_profiles_and_names_are_made_once_for_all_trees(monkeypatch: pytest.MonkeyPatch) -> None:
+    n_calls = {"profiles": 0, "names": 0}
+
+    def counted(name: str, function: Any) -> Any:
+        def call(*arguments: Any) -> Any:
+            n_calls[name] += 1
+            return function(*arguments)
+
+        return call
+
+    for module in ("labeltree.training", "labeltree.build.profiles"):
+        monkeypatch.setattr(f"{module}.label_profiles", counted("profiles", label_profiles))
+    monkeypatch.setattr(StringTable, "strings", counted("names", StringTable.strings))
+    for trees in (1, 3):
+        n_calls.update(profiles=0, names=0)
+        train(TOY.texts, TOY.Y, trees=trees, **SMALL)
+        assert n_calls == {"profiles": 1, "names": 1}

@@ -22,7 +22,9 @@ from labeltree.cli_options import (
     chosen_config,
     config_options,
     format_option,
+    input_files,
     json_option,
+    memory_hint,
     model_argument,
     normalize_option,
     skip_option,
@@ -30,6 +32,7 @@ from labeltree.cli_options import (
 )
 from labeltree.errors import LabelTreeError, ParameterError
 
+USAGE = 2  # as click's own
 INTERRUPTED = 130  # 128 + SIGINT, as shells expect
 
 
@@ -78,7 +81,7 @@ def train(
         return
     if output is None:
         raise click.UsageError("Missing option '-o' / '--output': the file to write the model to.", context)
-    check_output(output, inputs=(data,))
+    check_output(output, inputs=input_files(data, config, config_file))
     started = time.perf_counter()
     from labeltree import training
     from labeltree.progress import ProgressBar
@@ -90,6 +93,7 @@ def train(
         model = training.train(data, **reading, threads=threads, callback=bar)
     model.save(output)
     if not quiet:
+        _report_skipped(model.skipped_lines, model.skipped_messages)
         _print_lines(training_lines(model, output, time.perf_counter() - started), err=True)
 
 
@@ -119,21 +123,25 @@ def test(
     threads: int,
 ) -> None:
     """Score MODEL on DATA: precision, recall, nDCG and propensity-scored precision over all rows."""
+    from labeltree.data.bad_lines import BadLines
     from labeltree.model import load
     from labeltree.reports import json_text, score, score_lines, write_per_label
+    from labeltree.streaming import read_rows
 
     if per_label is not None:
         check_output(per_label, inputs=(model, data))
-    loaded = load(model)
-    rows, labels, skipped = loaded.read(data, format=fmt, skip_bad_lines=skip_bad_lines)
-    _report_skipped(skipped)
     _tell_if_cold("search")
+    loaded = load(model)
+    bad_lines = BadLines(skip=skip_bad_lines)
+    rows, labels = read_rows(loaded.features, loaded.labels, data, fmt, bad_lines)
+    _report_skipped(bad_lines.skipped, bad_lines.messages)
     result = score(loaded, rows, labels, ranks, normalize=normalize, threads=threads)
     if per_label is not None:
         write_per_label(per_label, loaded, result, labels, k=max(ranks))
     if as_json:
-        values = {**result.scores, "examples": result.n_rows, "seconds": result.seconds}
-        _print_lines([json_text({**values, "rows_per_second": result.rows_per_second, "skipped": skipped})])
+        values: dict[str, Any] = {**result.scores, "examples": result.n_rows, "seconds": result.seconds}
+        values |= {"rows_per_second": result.rows_per_second, "skipped": bad_lines.skipped}
+        _print_lines([json_text(values)])
     else:
         _print_lines(score_lines(result, ranks))
 
@@ -178,12 +186,14 @@ def predict(
     from labeltree.reports import prediction_lines
     from labeltree.streaming import stream_rows
 
+    if sys.stderr is not None and sys.stderr.isatty():  # in a script nobody waits, and logs stay empty
+        _tell_if_cold("search")
     loaded = load(model)
     bad_lines = BadLines(skip=skip_bad_lines)
-    for rows in stream_rows(loaded, input, fmt, bad_lines):
+    for rows, _ in stream_rows(loaded.features, loaded.labels, input, fmt, bad_lines):
         answers = loaded.predict(rows, k or None, threshold=threshold, normalize=normalize, threads=threads)
         _print_lines(prediction_lines(answers, as_json))
-    _report_skipped(bad_lines.skipped)
+    _report_skipped(bad_lines.skipped, bad_lines.messages)
 
 
 @cli.command()
@@ -195,13 +205,17 @@ def predict(
 @threads_option
 def prob(model: Path, data: str, as_json: bool, fmt: str, skip_bad_lines: bool, threads: int) -> None:
     """Print the probability of each label that DATA gives to a row, in the form of `predict`."""
+    from labeltree.data.bad_lines import BadLines
     from labeltree.model import load
     from labeltree.progress import counted
     from labeltree.reports import given_labels, prediction_lines
+    from labeltree.streaming import read_rows
 
+    _tell_if_cold("search")
     loaded = load(model)
-    rows, labels, skipped = loaded.read(data, format=fmt, skip_bad_lines=skip_bad_lines)
-    _report_skipped(skipped)
+    bad_lines = BadLines(skip=skip_bad_lines)
+    rows, labels = read_rows(loaded.features, loaded.labels, data, fmt, bad_lines)
+    _report_skipped(bad_lines.skipped, bad_lines.messages)
     answers, n_unknown = given_labels(labels, loaded.probability_rows(rows, labels, threads=threads), loaded)
     _print_lines(prediction_lines(answers, as_json))
     if n_unknown:
@@ -221,8 +235,10 @@ def inspect(model: Path, as_json: bool, tree_file: Path | None) -> None:
 
     loaded = load(model)
     if tree_file is not None:
-        for path, tree in tree_files(tree_file, loaded.label_trees):
+        outputs = tree_files(tree_file, loaded.label_trees)
+        for path, _ in outputs:
             check_output(path, inputs=(model,))
+        for path, tree in outputs:
             tree.write(path, loaded.label_names)
             click.echo(f"Tree written to {path}.", err=True)
     facts = {"file": str(model), "file_bytes": model.stat().st_size, **loaded.inspect()}
@@ -263,11 +279,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (click.Abort, KeyboardInterrupt):
         return _fail("Interrupted.", INTERRUPTED)
     except LabelTreeError as error:
-        return _fail(f"Error: {error}")
+        return _fail(f"Error: {error}", USAGE if isinstance(error, ParameterError) else 1)
     except MemoryError:
         return _fail(
-            "Error: not enough memory; `labeltree train --dry-run` estimates what is needed, "
-            "and a smaller --dim, --trees or --ngram-buckets, or a larger --min-count, needs less"
+            f"Error: not enough memory{memory_hint(sys.argv[1:] if arguments is None else arguments)}"
         )
     except OSError as error:
         place = f"{error.filename}: " if error.filename else ""
@@ -285,11 +300,12 @@ def _print_lines(lines: Sequence[str], *, err: bool = False) -> None:
     click.echo(content.encode("utf-8", "surrogateescape"), nl=False, err=err)
 
 
-def _report_skipped(n_lines: int) -> None:
+def _report_skipped(n_lines: int, messages: Sequence[str]) -> None:
     if n_lines:
         from labeltree.progress import counted
 
-        click.echo(f"Skipped {counted(n_lines, 'bad line')}.", err=True)
+        first = " The first of them:" if n_lines > len(messages) else ""
+        _print_lines([f"Skipped {counted(n_lines, 'bad line')}.{first}", *messages], err=True)
 
 
 def _tell_if_cold(*kernel_modules: str) -> None:

@@ -6,7 +6,7 @@ Nothing here imports numpy or numba: ``labeltree --help`` must be instant.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -120,6 +120,13 @@ def chosen_config(context: click.Context, *, preset: str | None, config_file: Pa
     return make_config(given, preset=preset, file=config_file)
 
 
+def input_files(data: str, config: Config, config_file: Path | None) -> tuple[str | Path, ...]:
+    """The files that training reads: the output must be none of them."""
+    builders = next(parameter.choices for parameter in parameters() if parameter.name == "tree")
+    tree_file = () if config.tree in builders else (config.tree,)
+    return (data, *tree_file) if config_file is None else (data, *tree_file, config_file)
+
+
 class Ranks(click.ParamType):
     """A list like ``1,3,5``: the k of the metrics."""
 
@@ -147,7 +154,22 @@ def check_output(path: Path, *, inputs: tuple[str | Path, ...] = ()) -> None:
         raise ParameterError(f"output {path}: the folder {folder} is not writable; choose another")
     for name in inputs:
         if str(name) != "-" and path.exists() and Path(name).exists() and path.samefile(name):
-            raise ParameterError(f"output {path}: is the input too; choose another name")
+            raise ParameterError(f"output {path}: is an input too; choose another name")
+
+
+_SAVINGS = {
+    "train": "; `labeltree train --dry-run` estimates what is needed, and a smaller --dim, --batch-size, "
+    "--trees or --ngram-buckets, or a larger --min-count, needs less",
+    "test": "; a smaller -k, or DATA in several files, needs less",
+    "predict": "; a smaller -k or a larger --threshold needs less",
+    "prob": "; DATA in several files needs less",
+    "demo": "; fewer --documents need less",
+}
+
+
+def memory_hint(arguments: Sequence[str]) -> str:
+    """What helps where memory is not enough for this command."""
+    return _SAVINGS.get(next(iter(arguments), ""), "")
 
 
 def options_table() -> str:

@@ -55,7 +55,9 @@ class Config:
 
     label_prefix: str = _parameter("__label__", "What a label starts with in fastText lines.", group="data")
     weighted_words: bool = _parameter(
-        False, "Words carry weights, as in extremeText's `word:0.37`.", group="data"
+        False,
+        "Words carry weights, as in extremeText's `word:0.37`; --tf and --idf are not used.",
+        group="data",
     )
 
     lowercase: bool = _parameter(True, "Lower-case the text.", group="features")
@@ -177,6 +179,12 @@ PRESETS: dict[str, dict[str, Any]] = {
 }
 
 
+def plain(value: Any) -> Any:
+    """A number or string of NumPy as Python's: a grid search takes its values from arrays."""
+    is_numpys = type(value).__module__ == "numpy" and getattr(value, "ndim", None) == 0
+    return value.item() if is_numpys else value
+
+
 def make_config(
     values: Mapping[str, Any] | None = None, *, preset: str | None = None, file: str | Path | None = None
 ) -> Config:
@@ -193,7 +201,7 @@ def make_config(
     for name in merged:
         if name not in known:
             raise ParameterError(f"unknown parameter {name!r}; known are {', '.join(sorted(known))}")
-    return Config(**merged).validate()
+    return Config(**{name: plain(value) for name, value in merged.items()}).validate()
 
 
 def _read_toml(path: Path) -> dict[str, Any]:

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import inspect
-import tempfile
 from collections.abc import Callable
 from os import PathLike
-from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -16,12 +14,12 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
-from labeltree.config import Parameter, parameters
+from labeltree.config import Parameter, parameters, plain
 from labeltree.data.labels import label_rows
 from labeltree.data.matrices import is_sparse
-from labeltree.data.rows import LabelRows
+from labeltree.data.rows import LabelRows, pointers
+from labeltree.data.weights import row_weights
 from labeltree.errors import DataError, ParameterError
-from labeltree.model import Model, load
 from labeltree.training import train
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
@@ -92,20 +90,22 @@ class LabelTreeClassifier(ClassifierMixin, BaseEstimator):
                 f"X has {n_rows} rows, but y has {target.labels.n_rows}; give each row its labels"
             )
         indicator = _indicator(target.labels)
-        weights = _read_weights(sample_weight, n_rows)
-        if weights is not None and not weights.all():  # a weight of 0 is an absent row
+        weights = row_weights(sample_weight, n_rows)
+        if not weights.all():  # a weight of 0 is an absent row
             kept = np.flatnonzero(weights)
             features = [features[row] for row in kept] if isinstance(features, list) else features[kept]
             indicator, weights = indicator[kept], weights[kept]
-        values = {name: _plain(getattr(self, name)) for name in _CONFIG_PARAMETERS}
+        values = {name: getattr(self, name) for name in _CONFIG_PARAMETERS}
         # Trained by column numbers, so that lists and matrices of the same labels give the same model.
         names = [str(label) for label in target.classes.tolist()]
+        if "" in names:
+            raise DataError("y has the empty string as a class; give it a name")
         self.model_ = train(
             features,
             indicator,
             sample_weight=weights,
             label_names=names,
-            threads=_plain(self.threads),
+            threads=self.threads,
             **values,
         )
         self.classes_ = target.classes
@@ -115,12 +115,9 @@ class LabelTreeClassifier(ClassifierMixin, BaseEstimator):
         """A CSR indicator of the labels of probability >= ``threshold``; for a 1-D ``y`` the best classes."""
         features, _ = self._read_features(X)
         if not self.multilabel_:
-            ids, _ = self.model_.predict_arrays(features, k=1, threads=_plain(self.threads))
-            # An id of -1 (no class is possible at all) takes the last entry: the most frequent class.
-            table = np.concatenate([self.classes_, self.classes_[[np.argmax(self.model_.label_counts)]]])
-            return table[ids[:, 0]]
-        threshold = _plain(self.threshold)
-        rows = self.model_.predict_rows(features, threshold, threads=_plain(self.threads))
+            ids, _ = self.model_.predict_arrays(features, k=1, threads=self.threads)
+            return self.classes_[ids[:, 0]]
+        rows = self.model_.predict_rows(features, self.threshold, threads=self.threads)
         return _indicator(LabelRows(rows.indptr, rows.indices, rows.n_columns))
 
     def predict_proba(self, X: Any) -> Any:
@@ -131,26 +128,27 @@ class LabelTreeClassifier(ClassifierMixin, BaseEstimator):
         """
         features, n_rows = self._read_features(X)
         n_labels = len(self.classes_)
-        k = min(_read_k(self.k), n_labels) if self.multilabel_ else n_labels
-        ids, probabilities = self.model_.predict_arrays(features, k=k, threads=_plain(self.threads))
-        found = (ids >= 0) & (probabilities > 0)
         if self.multilabel_:
-            indptr = np.concatenate([[0], np.cumsum(found.sum(axis=1))])
+            k = min(_read_k(self.k), n_labels)
+            ids, probabilities = self.model_.predict_arrays(features, k=k, threads=self.threads)
+            found = probabilities > 0
+            indptr = pointers(found.sum(axis=1))
             matrix = csr_matrix((probabilities[found], ids[found], indptr), shape=(n_rows, n_labels))
             matrix.sort_indices()
             return matrix
+        rows = self.model_.predict_rows(features, 0.0, threads=self.threads)
         dense = np.zeros((n_rows, n_labels))
-        dense[np.nonzero(found)[0], ids[found]] = probabilities[found]
-        dense[~found.any(axis=1)] = self.model_.label_counts  # no class is likelier than never: the prior
+        dense[np.repeat(np.arange(n_rows), np.diff(rows.indptr)), rows.indices] = rows.values
+        dense[~dense.any(axis=1)] = self.model_.label_counts  # all too small for a float: the prior
         return dense / dense.sum(axis=1, keepdims=True)
 
     def predict_topk(self, X: Any, k: int | None = None) -> list[list[Any]]:
         """The ``k`` most probable labels of each row, best first, as they were given to ``fit``."""
         features, _ = self._read_features(X)
         k = min(_read_k(self.k if k is None else k), len(self.classes_))
-        ids, _ = self.model_.predict_arrays(features, k=k, threads=_plain(self.threads))
+        ids, _ = self.model_.predict_arrays(features, k=k, threads=self.threads)
         classes = self.classes_.tolist()
-        return [[classes[id] for id in row if id >= 0] for row in ids.tolist()]
+        return [[classes[id] for id in row] for row in ids.tolist()]
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Precision at 1: how often the most probable label is right (for a 1-D ``y``: the accuracy)."""
@@ -160,11 +158,11 @@ class LabelTreeClassifier(ClassifierMixin, BaseEstimator):
         if not is_sparse(y) and _kind(y) == "classes":
             raise DataError("y has one class per row, but fit was given several labels per row; wrap each")
         truth, _ = label_rows(y, self.model_.label_names, n_rows=n_rows)
-        best, _ = self.model_.predict_arrays(features, k=1, threads=_plain(self.threads))
+        best, _ = self.model_.predict_arrays(features, k=1, threads=self.threads)
         row = np.repeat(np.arange(n_rows), np.diff(truth.indptr))
         right = (truth.indices >= 0) & (truth.indices == best[row, 0])
         hits = np.bincount(row[right], minlength=n_rows)
-        return float(np.average(hits, weights=_read_weights(sample_weight, n_rows)))
+        return float(np.average(hits, weights=row_weights(sample_weight, n_rows)))
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "model_")
@@ -174,18 +172,6 @@ class LabelTreeClassifier(ClassifierMixin, BaseEstimator):
         tags.input_tags.sparse = True
         tags.classifier_tags.multi_label = True
         return tags
-
-    def __getstate__(self) -> dict[str, Any]:
-        state = dict(super().__getstate__())
-        if "model_" in state:
-            state["model_"] = _model_bytes(state["model_"])
-        return state
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        state = dict(state)
-        if "model_" in state:
-            state["model_"] = _model_of_bytes(state["model_"])
-        super().__setstate__(state)
 
     def _read_features(self, X: Any, *, reset: bool = False) -> tuple[Any, int]:
         """A list of texts or a matrix of finite numbers, and its number of rows."""
@@ -280,47 +266,8 @@ def _indicator(labels: LabelRows) -> csr_matrix:
     return matrix
 
 
-def _read_weights(sample_weight: Any, n_rows: int) -> NDArray[np.float64] | None:
-    if sample_weight is None:
-        return None
-    try:
-        weights = np.asarray(sample_weight, np.float64)
-    except (TypeError, ValueError) as error:
-        raise DataError(f"sample_weight must have numbers only ({error})") from error
-    if weights.shape != (n_rows,):
-        raise DataError(f"sample_weight must have shape ({n_rows},), one per row, but has {weights.shape}")
-    wrong = np.flatnonzero(~(np.isfinite(weights) & (weights >= 0)))
-    if len(wrong):
-        raise DataError(
-            f"sample_weight, row {wrong[0]}: must be finite and at least 0, but is {weights[wrong[0]]}"
-        )
-    if not weights.any():
-        raise DataError("sample_weight has only zeros; at least one weight must be positive")
-    return weights
-
-
 def _read_k(k: Any) -> int:
-    k = _plain(k)
-    if isinstance(k, bool) or not isinstance(k, int) or k < 1:
+    k = plain(k)
+    if type(k) is not int or k < 1:
         raise ParameterError(f"k must be an integer of at least 1, but is {k!r}")
     return k
-
-
-def _plain(value: Any) -> Any:
-    """NumPy's numbers as Python's: a grid search takes its values from arrays."""
-    return value.item() if isinstance(value, np.generic) else value
-
-
-def _model_bytes(model: Model) -> bytes:
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "model"
-        model.save(path)
-        return path.read_bytes()
-
-
-def _model_of_bytes(content: bytes) -> Model:
-    # Where a mapped file cannot be removed (Windows) it stays until the system clears its temporary folder.
-    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
-        path = Path(folder) / "model"
-        path.write_bytes(content)
-        return load(path)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import os
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
@@ -21,6 +22,17 @@ def available_threads() -> int:
     return os.cpu_count() or 1
 
 
+def check_threads(threads: Any) -> int:
+    """A number of threads that was asked for, or an error that says what is wrong with it."""
+    try:
+        number = -1 if isinstance(threads, bool) else operator.index(threads)
+    except TypeError:
+        number = -1
+    if number < 0:
+        raise ParameterError(f"threads must be at least 0 (0: all CPUs), but is {threads!r}")
+    return number
+
+
 class Pool:
     """Runs a function over items on ``threads`` threads; with one thread it runs them in the caller.
 
@@ -28,9 +40,7 @@ class Pool:
     """
 
     def __init__(self, threads: int = 0) -> None:
-        if isinstance(threads, bool) or not isinstance(threads, int) or threads < 0:
-            raise ParameterError(f"threads must be at least 0 (0: all CPUs), but is {threads!r}")
-        self.threads = threads or available_threads()
+        self.threads = check_threads(threads) or available_threads()
         self._executor = ThreadPoolExecutor(self.threads) if self.threads > 1 else None
 
     def map(self, function: Callable[[Any], T], items: Iterable[Any]) -> list[T]:

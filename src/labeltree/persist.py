@@ -6,21 +6,20 @@ name, each starting at a multiple of 64 bytes of the file, and last the SHA-256 
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import json
 import math
 import os
 import re
-import secrets
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from labeltree.errors import ModelFileError, ParameterError
+from labeltree.files import write_whole
 from labeltree.persist_read import (
     ALIGNMENT,
     DIGEST_BYTES,
@@ -62,21 +61,14 @@ def write_model(
         ) from error
     if target.exists() and not target.is_file():
         raise ModelFileError(f"model file {path}: exists and is not a regular file; choose another name")
-    temporary = target.with_name(f".labeltree-{secrets.token_hex(8)}.tmp")
     try:
-        _write_synced(temporary, header, names, tensors)
-        os.replace(temporary, target)
+        write_whole(target, _content(header, names, tensors))
     except OSError as error:
-        _remove(temporary)
         reason = error.strerror or str(error)
         raise ModelFileError(
             f"model file {path}: cannot be written ({reason}); an older file of that name is unchanged; "
             "check that the folder exists, is writable and has space left"
         ) from error
-    except BaseException:  # Ctrl-C too must leave nothing behind
-        _remove(temporary)
-        raise
-    _sync_folder(target.parent)
 
 
 def _header(
@@ -146,26 +138,22 @@ def _metadata_json(metadata: Mapping[str, Any]) -> str:
     return text
 
 
-def _write_synced(
-    temporary: Path, header: bytes, names: list[tuple[str, int]], tensors: Mapping[str, NDArray[Any]]
-) -> None:
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
-    # Not tempfile: its files are private (0600), while a model gets the mode that the umask gives.
-    with os.fdopen(os.open(temporary, flags, 0o666), "wb", buffering=_CHUNK_BYTES) as file:
-        digest = hashlib.sha256()  # with the SHA instructions of today's processors, 1.6 times BLAKE2b
-        _write_hashed(file, digest, header)
+def _content(
+    header: bytes, names: list[tuple[str, int]], tensors: Mapping[str, NDArray[Any]]
+) -> Iterator[bytes | memoryview]:
+    """The whole file in small pieces; each is hashed just before it is written, as the digest comes last."""
+    digest = hashlib.sha256()  # with the SHA instructions of today's processors, 1.6 times BLAKE2b
+
+    def pieces() -> Iterator[bytes | memoryview]:
+        yield header
         for name, n_pad in names:
-            for chunk in _chunks(tensors[name]):
-                _write_hashed(file, digest, chunk)
-            _write_hashed(file, digest, bytes(n_pad))
-        file.write(digest.digest())
-        file.flush()
-        os.fsync(file.fileno())
+            yield from _chunks(tensors[name])
+            yield bytes(n_pad)
 
-
-def _write_hashed(file: BinaryIO, digest: Any, content: bytes | memoryview) -> None:
-    digest.update(content)
-    file.write(content)
+    for piece in pieces():
+        digest.update(piece)
+        yield piece
+    yield digest.digest()
 
 
 def _chunks(array: NDArray[Any]) -> Iterator[memoryview]:
@@ -173,20 +161,3 @@ def _chunks(array: NDArray[Any]) -> Iterator[memoryview]:
     flat = little_endian.reshape(-1).view(np.uint8).data
     for start in range(0, len(flat), _CHUNK_BYTES):
         yield flat[start : start + _CHUNK_BYTES]
-
-
-def _remove(temporary: Path) -> None:
-    with contextlib.suppress(OSError):
-        temporary.unlink(missing_ok=True)
-
-
-def _sync_folder(folder: Path) -> None:
-    """Make the new name survive a power cut, where the system can."""
-    if os.name != "posix":
-        return
-    with contextlib.suppress(OSError):
-        descriptor = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)

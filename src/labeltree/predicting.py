@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from labeltree.data.rows import pointers
 from labeltree.features.tensors import read_only
 from labeltree.nodes.dense import DenseParameters
 from labeltree.tree import LabelTree
@@ -24,24 +25,25 @@ class TreeSearch:
         self.tree = tree
         self.parameters = DenseParameters(*(read_only(array) for array in parameters))
         self.nodes = DenseNodes(
-            tree.parent, tree.first_child, tree.n_children, tree.label, tree.leaf_of_label, *self.parameters
-        )
+            tree.parent, tree.first_child, tree.n_children, tree.label, tree.leaf_of_label, *self.parameters,
+            max_children=max(1, int(tree.n_children.max())),
+        )  # fmt: skip
 
     @property
     def parameter_bytes(self) -> int:
         return sum(array.nbytes for array in self.parameters)
 
     def topk(
-        self, arrays: Arrays, k: int, log_threshold: np.float32, normalize: bool,
+        self, arrays: Arrays, k: int, threshold: np.float32, normalize: bool,
         out_ids: NDArray[np.int32], out_probabilities: NDArray[np.float32],
     ) -> None:  # fmt: skip
         """Fill the k best labels of each row."""
         from labeltree.kernels.search import search_topk
 
-        search_topk(self.nodes, *_read_only(arrays), k, log_threshold, normalize, out_ids, out_probabilities)
+        search_topk(self.nodes, *_read_only(arrays), k, threshold, normalize, out_ids, out_probabilities)
 
     def above(
-        self, arrays: Arrays, log_threshold: np.float32, normalize: bool
+        self, arrays: Arrays, threshold: np.float32, normalize: bool
     ) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32]]:
         """How many labels each row has above the threshold; their ids, sorted within rows; probabilities."""
         from labeltree.kernels.search import search_above
@@ -53,7 +55,7 @@ class TreeSearch:
         row = 0
         while True:
             row = search_above(
-                self.nodes, *_read_only(arrays), row, log_threshold, normalize, indptr, ids, probabilities
+                self.nodes, *_read_only(arrays), row, threshold, normalize, indptr, ids, probabilities
             )
             if row == n_rows:
                 break
@@ -85,7 +87,7 @@ def merge_labels(rows: NDArray[np.int64], ids: NDArray[np.int32], n_rows: int) -
     keep = np.ones(len(ids), bool)
     keep[1:] = (rows[1:] != rows[:-1]) | (ids[1:] != ids[:-1])
     counts = np.bincount(rows[keep], minlength=n_rows)
-    return np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)]), ids[keep]
+    return pointers(counts), ids[keep]
 
 
 def average_of_trees(
@@ -98,7 +100,7 @@ def average_of_trees(
 
 
 def best_of_trees(
-    trees: Sequence[TreeSearch], arrays: Arrays, k: int, threshold: float, normalize: bool
+    trees: Sequence[TreeSearch], arrays: Arrays, k: int, threshold: np.float32, normalize: bool
 ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
     """The exact k best labels by average probability, by Fagin's threshold algorithm.
 
@@ -110,7 +112,7 @@ def best_of_trees(
     out_ids = np.full((n_rows, k), -1, np.int32)
     out_probabilities = np.zeros((n_rows, k), np.float32)
     open_rows = np.arange(n_rows)
-    depth = k
+    depth = k + 1  # where all trees agree on the k-th label, only the next one can tell that it is safe
     while len(open_rows):
         depth = min(depth, n_labels)
         part = _take_rows(arrays, open_rows)
@@ -118,14 +120,15 @@ def best_of_trees(
         ids = np.empty((len(trees), len(open_rows), depth), np.int32)
         for number, search in enumerate(trees):
             probabilities = np.empty((len(open_rows), depth), np.float32)
-            search.topk(part, depth, np.float32(-np.inf), normalize, ids[number], probabilities)
+            search.topk(part, depth, np.float32(0.0), normalize, ids[number], probabilities)
             bound += probabilities[:, -1]
         rows = np.broadcast_to(np.arange(len(open_rows))[None, :, None], ids.shape)
         labels = merge_labels(rows.ravel(), ids.ravel(), len(open_rows))
         average = average_of_trees(trees, part, labels, normalize)
         best_ids, best = _best_per_row(labels, average, k)
-        # a little more than the bound, since averages are rounded in another order
-        done = (best[:, -1] > bound / len(trees) * (1 + 1e-5)) | (depth == n_labels)
+        # A little more than the bound, as averages are rounded in another order. With a bound of 0 all other
+        # labels have probability 0, and each tree gave those of the lowest ids.
+        done = (best[:, -1] > bound / len(trees) * (1 + 1e-5)) | (bound == 0.0) | (depth == n_labels)
         best_ids[best < threshold], best[best < threshold] = -1, 0.0
         out_ids[open_rows[done]], out_probabilities[open_rows[done]] = best_ids[done], best[done]
         open_rows = open_rows[~done]
@@ -138,7 +141,7 @@ def _take_rows(arrays: Arrays, rows: NDArray[np.int64]) -> Arrays:
     if len(rows) == len(indptr) - 1:
         return arrays
     lengths = indptr[rows + 1] - indptr[rows]
-    new_indptr = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
+    new_indptr = pointers(lengths)
     entries = np.repeat(indptr[rows] - new_indptr[:-1], lengths) + np.arange(new_indptr[-1])
     return new_indptr, indices[entries], values[entries]
 
@@ -155,14 +158,14 @@ def _best_per_row(
 
 
 def above_average(
-    trees: Sequence[TreeSearch], arrays: Arrays, threshold: float, log_threshold: np.float32, normalize: bool
+    trees: Sequence[TreeSearch], arrays: Arrays, threshold: np.float32, normalize: bool
 ) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32]]:
     """As :meth:`TreeSearch.above` for the average: a label that reaches it must reach it in some tree too."""
     n_rows = len(arrays[0]) - 1
-    found = [search.above(arrays, log_threshold, normalize) for search in trees]
+    found = [search.above(arrays, threshold, normalize) for search in trees]
     rows = np.concatenate([np.repeat(np.arange(n_rows), lengths) for lengths, _, _ in found])
     indptr, ids = merge_labels(rows, np.concatenate([ids for _, ids, _ in found]), n_rows)
     average = average_of_trees(trees, arrays, (indptr, ids), normalize)
-    keep = average >= np.float32(threshold)
+    keep = average >= threshold
     row_of = np.repeat(np.arange(n_rows), np.diff(indptr))
     return np.bincount(row_of[keep], minlength=n_rows), ids[keep], average[keep]

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from labeltree.training import Progress
 
 _BAR_STEPS = 1000
-_STAGES = {"read": "reading", "profiles": "label profiles", "tree": "building tree", "train": "training"}
+_STAGES = {"read": "reading", "tree": "building tree", "train": "training"}
 
 COLD_NOTICE = (
     "The kernels do not seem to be compiled on this machine yet; this run compiles them, which takes "
@@ -25,6 +25,7 @@ class ProgressBar:
 
     def __init__(self, *, quiet: bool = False, verbose: bool = False, stream: IO[str] | None = None) -> None:
         self.stream = sys.stderr if stream is None else stream
+        quiet = quiet or self.stream is None  # where the shell closed it: 2>&-
         self.shows_bar = not quiet and not verbose and self.stream.isatty()
         self.shows_lines = verbose and not quiet
         self._bar: Any = None

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import json
 import math
-import os
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -16,6 +15,7 @@ from numpy.typing import NDArray
 
 from labeltree import metrics
 from labeltree.data.rows import LabelRows, SparseRows
+from labeltree.files import write_whole
 from labeltree.progress import counted, duration, size
 
 if TYPE_CHECKING:
@@ -32,8 +32,8 @@ _ESCAPES = str.maketrans({"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r"})
 class Result(NamedTuple):
     """A model's predictions for a data set and how good they are."""
 
-    ids: NDArray[np.int32]  # (n_rows, largest k)
-    probs: NDArray[np.float32]  # (n_rows, largest k)
+    ids: NDArray[np.int32]  # (n_rows, largest k, or all labels if they are fewer)
+    probs: NDArray[np.float32]  # of the same shape
     scores: dict[str, float]
     seconds: float  # of prediction, reading not included
 
@@ -56,7 +56,7 @@ def score(
     threads: int = 0,
 ) -> Result:
     """Predict the labels of all rows and compare them with the true ones."""
-    k = max(ranks)
+    k = min(max(ranks), model.n_labels)
     if rows.n_rows:  # loading machine code is no part of the speed of prediction
         model.predict_arrays(first_row(rows), k, normalize=normalize, threads=threads)
     started = time.perf_counter()
@@ -101,12 +101,7 @@ def write_per_label(path: Path, model: Model, result: Result, labels: LabelRows,
     columns = [column.tolist() for column in table]
     for name, *values in zip(model.label_names, *columns, strict=True):
         lines.append("\t".join((name.translate(_ESCAPES), *map(_number, values))))
-    partial = path.with_name(f"{path.name}.{os.getpid()}.partial")
-    try:
-        partial.write_text("\n".join(lines) + "\n", encoding="utf-8", errors="surrogateescape", newline="\n")
-        os.replace(partial, path)
-    finally:
-        partial.unlink(missing_ok=True)
+    write_whole(path, [f"{line}\n".encode() for line in lines])
 
 
 def _number(value: float) -> str:
@@ -138,14 +133,11 @@ def given_labels(labels: LabelRows, chances: NDArray[np.float32], model: Model) 
 def training_lines(model: Model, path: Path, seconds: float) -> list[str]:
     """What was trained, in a few lines."""
     depths = [tree.statistics()["depth_max"] for tree in model.label_trees]
-    lines = [
+    return [
         f"Trained on {model.n_examples:,} rows, {model.n_labels:,} labels, {model.n_features:,} features; "
         f"{counted(len(depths), 'tree')}, depth {max(depths):.0f}; {duration(seconds)}.",
         f"Model written to {path} ({size(path.stat().st_size)}).",
     ]
-    if model.skipped_lines:
-        lines.insert(0, f"Skipped {counted(model.skipped_lines, 'bad line')}.")
-    return lines
 
 
 def estimate_lines(estimate: Estimate) -> list[str]:
@@ -172,10 +164,9 @@ def inspect_lines(facts: Mapping[str, Any], indent: int = 0) -> list[str]:
         start = f"{' ' * indent}{name.replace('_', ' ')}:"
         if isinstance(value, Mapping):
             lines += [start, *inspect_lines(value, indent + 2)]
-        elif isinstance(value, Sequence) and not isinstance(value, str):
+        elif isinstance(value, list):
             for number, item in enumerate(value, start=1):
-                inner = item if isinstance(item, Mapping) else {"value": item}
-                lines += [f"{start[:-1]} {number}:", *inspect_lines(inner, indent + 2)]
+                lines += [f"{start[:-1]} {number}:", *inspect_lines(item, indent + 2)]
         elif isinstance(value, float):
             lines.append(f"{start} {value:.6g}")
         elif name.endswith("bytes"):
@@ -185,11 +176,14 @@ def inspect_lines(facts: Mapping[str, Any], indent: int = 0) -> list[str]:
     return lines
 
 
-def tree_files(path: Path, trees: Iterable[LabelTree]) -> Iterator[tuple[Path, LabelTree]]:
+def tree_files(path: Path, trees: Sequence[LabelTree]) -> list[tuple[Path, LabelTree]]:
     """One file per tree: an ensemble's are numbered, ``tree.1.txt``, ``tree.2.txt``."""
-    trees = list(trees)
-    for number, tree in enumerate(trees, start=1):
-        yield (path if len(trees) == 1 else path.with_name(f"{path.stem}.{number}{path.suffix}")), tree
+    if len(trees) == 1:
+        return [(path, trees[0])]
+    return [
+        (path.with_name(f"{path.stem}.{number}{path.suffix}"), tree)
+        for number, tree in enumerate(trees, start=1)
+    ]
 
 
 def json_text(value: Any) -> str:
@@ -200,8 +194,6 @@ def json_text(value: Any) -> str:
 def _finite(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {str(key): _finite(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
+    if isinstance(value, list):
         return [_finite(item) for item in value]
-    if isinstance(value, np.generic):
-        return _finite(value.item())
     return None if isinstance(value, float) and not math.isfinite(value) else value

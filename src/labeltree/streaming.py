@@ -1,55 +1,60 @@
-"""Rows of a file or of standard input in a model's features, as they arrive."""
+"""Data files in a model's features, some rows at a time as they arrive, or all at once."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from labeltree.data.bad_lines import BadLines
 from labeltree.data.formats import check_format, detect_format
 from labeltree.data.opening import Source
 from labeltree.data.reading import read_blocks
-from labeltree.data.rows import SparseRows
+from labeltree.data.rows import LabelRows, SparseRows, join_labels, join_rows
 from labeltree.data.xmlc import read_xmlc
 from labeltree.errors import DataError
 from labeltree.features.strings import StringTable
 from labeltree.features.text import TextFeatures
+from labeltree.features.vectors import VectorFeatures
 
-if TYPE_CHECKING:
-    from labeltree.model import Model
+Features = TextFeatures | VectorFeatures
 
 
-def stream_rows(model: Model, path: str, fmt: str, bad_lines: BadLines) -> Iterator[SparseRows]:
-    """Some rows at a time, labels left out. Numbered features (XMLC) come all at once."""
+def stream_rows(
+    features: Features, labels: StringTable, path: str | Path, fmt: str, bad_lines: BadLines
+) -> Iterator[tuple[SparseRows, LabelRows]]:
+    """Features and labels (-1: not in the table) of some rows at a time. XMLC rows come all at once."""
     check_format(fmt)
     with Source(path) as source:
-        if isinstance(model.features, TextFeatures):
-            yield from _stream_text(model.features, source, fmt, bad_lines)
+        if isinstance(features, VectorFeatures):
+            yield _read_vectors(features, labels, source, fmt, bad_lines)
             return
-        if fmt not in ("auto", "xmlc"):
+        found = detect_format(source.first_bytes, source.path) if fmt == "auto" else fmt
+        if found == "xmlc":
+            hint = "; if it is text that only begins like one, set the format: --format fasttext"
             raise DataError(
-                f"{source.name}: the model was trained on numbered features, so its input must be XMLC rows "
-                f"like 3:0.5 9:1, but --format is {fmt}"
+                f"{source.name}: an XMLC file, but the model was trained on text{hint * (fmt == 'auto')}"
             )
-        rows, _ = read_xmlc(
-            source,
-            bad_lines=bad_lines,
-            n_columns=model.n_features,
-            n_labels=model.n_labels,
-            header="optional",
+        for block in read_blocks(source, found, bad_lines=bad_lines):
+            yield features.transform([block], labels, bad_lines)
+
+
+def read_rows(
+    features: Features, labels: StringTable, path: str | Path, fmt: str, bad_lines: BadLines
+) -> tuple[SparseRows, LabelRows]:
+    """What :func:`stream_rows` gives, in one piece."""
+    parts = list(stream_rows(features, labels, path, fmt, bad_lines))
+    rows = join_rows([rows for rows, _ in parts], features.n_columns)
+    return rows, join_labels([labels for _, labels in parts], len(labels))
+
+
+def _read_vectors(
+    features: VectorFeatures, labels: StringTable, source: Source, fmt: str, bad_lines: BadLines
+) -> tuple[SparseRows, LabelRows]:
+    if fmt not in ("auto", "xmlc"):
+        raise DataError(
+            f"{source.name}: the model was trained on numbered features, so its input must be XMLC rows "
+            f"like 3:0.5 9:1, but the format is {fmt}"
         )
-        yield rows
-
-
-def _stream_text(
-    features: TextFeatures, source: Source, fmt: str, bad_lines: BadLines
-) -> Iterator[SparseRows]:
-    if fmt == "auto":
-        detected = detect_format(source.first_bytes, source.path)
-        fmt = "fasttext" if detected == "xmlc" else detected  # a text may begin with a line of numbers
-    if fmt == "xmlc":
-        raise DataError(f"{source.name}: the model was trained on text, but --format is xmlc; give it text")
-    no_labels = StringTable(1)
-    for block in read_blocks(source, fmt, bad_lines=bad_lines):
-        rows, _ = features.transform([block], no_labels, bad_lines)
-        yield rows
+    return read_xmlc(
+        source, bad_lines=bad_lines, n_columns=features.n_columns, n_labels=len(labels), header="optional"
+    )

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from labeltree.build import TREES, build_tree, check_tree
+from labeltree.build.profiles import label_profiles
 from labeltree.config import Config, make_config
 from labeltree.data.bad_lines import BadLines
 from labeltree.data.formats import check_format, detect_format
@@ -20,13 +20,15 @@ from labeltree.data.labels import label_rows
 from labeltree.data.matrices import is_sparse, sparse_rows
 from labeltree.data.memory import text_blocks
 from labeltree.data.rows import LabelRows, SparseRows
+from labeltree.data.weights import row_weights
 from labeltree.errors import DataError, ParameterError
 from labeltree.features.strings import StringTable
 from labeltree.features.text import TextFeatures
 from labeltree.features.vectors import VectorFeatures
-from labeltree.model import Features, Model
-from labeltree.nodes.dense import Report, fit_dense
+from labeltree.model import Model
+from labeltree.nodes.dense import BLOCK_CHILDREN, MAX_BLOCKS, Report, fit_dense
 from labeltree.parallel import Pool
+from labeltree.streaming import Features
 
 
 class Progress(NamedTuple):
@@ -50,7 +52,7 @@ class TrainingData(NamedTuple):
     X: SparseRows
     Y: LabelRows
     labels: StringTable
-    skipped: int
+    bad_lines: BadLines
 
 
 class Estimate(NamedTuple):
@@ -97,14 +99,19 @@ def train(
     report = callback or (lambda progress: None)
     with Pool(threads) as pool:
         report(_stage("read", config, 0.0))
-        data = read_training_data(X, Y, config, format, skip_bad_lines, label_names)
-        weight = _check_weight(sample_weight, data.X.n_rows)
+        watch_file = _file_watch(config, report)
+        data = read_training_data(X, Y, config, format, skip_bad_lines, label_names, watch_file)
+        weight = row_weights(sample_weight, data.X.n_rows)
         report(_stage("read", config, 1.0))
+        names = data.labels.strings()
+        # Kept for the other trees; for a single one they are freed before training.
+        is_shared = config.tree == "kmeans" and config.trees > 1
+        profiles = label_profiles(data.X, data.Y, pool) if is_shared else None
         trees = []
         for number in range(config.trees):
             seed = tree_seed(config.seed, number)
             report(_stage("tree", config, 0.0, number))
-            tree = build_tree(config, data.X, data.Y, data.labels.strings(), pool, seed)
+            tree = build_tree(config, data.X, data.Y, names, pool, seed, profiles)
             report(_stage("tree", config, 1.0, number))
             watch = _epoch_watch(config, number, report)
             nodes = fit_dense(data.X, data.Y, tree, config, weight=weight, seed=seed, pool=pool, report=watch)
@@ -113,7 +120,7 @@ def train(
     if config.tree not in TREES:
         config = dataclasses.replace(config, tree="file")  # a path means nothing on another machine
     model = Model(config, data.features, data.labels, counts, data.X.n_rows, trees)
-    model.skipped_lines = data.skipped
+    model.skipped_lines, model.skipped_messages = data.bad_lines.skipped, data.bad_lines.messages
     return model
 
 
@@ -134,8 +141,13 @@ def estimate(
     skip_bad_lines: bool = False,
     **parameters: Any,
 ) -> Estimate:
-    """Read the data and say what training on it would need, without training."""
+    """Read the data and say what training on it would need, without training.
+
+    Inner nodes, label profiles and the buffers of a batch are guessed from averages: a tree's real shape is
+    only known once it is built.
+    """
     config = _merge_config(config, preset, parameters)
+    check_tree(config)
     data = read_training_data(X, Y, config, format, skip_bad_lines)
     n_labels = len(data.labels)
     n_inner = 1 if config.tree == "flat" else math.ceil(n_labels / max(1, min(config.arity, n_labels) - 1))
@@ -148,10 +160,29 @@ def estimate(
     profile_bytes = 8 * min(
         int(np.diff(data.X.indptr).mean() * len(data.Y.indices)), n_labels * data.X.n_columns
     )
-    peak_bytes = 150_000_000 + data_bytes + parameter_bytes + 2 * profile_bytes * (config.tree == "kmeans")
+    peak_bytes = 150_000_000 + data_bytes + parameter_bytes + _batch_bytes(config, data)
+    if config.tree == "kmeans":
+        peak_bytes += 2 * profile_bytes
     return Estimate(
         data.X.n_rows, data.X.n_columns, n_labels, data_bytes, parameter_bytes, model_bytes, peak_bytes
     )
+
+
+def _batch_bytes(config: Config, data: TrainingData) -> int:
+    """The buffers of a mini-batch: two vectors per example, and one per block of siblings that it visits.
+
+    An example visits the blocks below the root, and below one node per level and label.
+    """
+    n_labels = len(data.labels)
+    if config.tree == "flat":
+        n_children, depth = n_labels, 1
+    else:
+        n_children = min(max(config.arity, config.max_leaves * (config.tree == "kmeans")), n_labels)
+        depth = max(1, math.ceil(math.log(n_labels) / math.log(config.arity)))
+    n_blocks = min(math.ceil(n_children / BLOCK_CHILDREN), MAX_BLOCKS)
+    labels_per_row = len(data.Y.indices) / data.X.n_rows
+    n_visits = 1 + n_blocks * (1 + labels_per_row * (depth - 1))
+    return int(min(config.batch_size, data.X.n_rows) * (2 + n_visits) * config.dim * 4)
 
 
 def read_training_data(
@@ -161,12 +192,13 @@ def read_training_data(
     format: str = "auto",
     skip_bad_lines: bool = False,
     label_names: Sequence[str] | None = None,
+    progress: Callable[[float], None] | None = None,
 ) -> TrainingData:
     """Features, rows and labels of a file or of objects in memory, checked for being trainable."""
     if isinstance(X, (str, Path)):
         if Y is not None or label_names is not None:
             raise DataError("Y and label_names must be None when X is a file, whose lines have the labels")
-        data = _read_file(X, config, check_format(format), BadLines(skip=skip_bad_lines))
+        data = _read_file(X, config, check_format(format), BadLines(skip=skip_bad_lines), progress)
         place = f"{X}: "
     else:
         data = _read_memory(X, Y, config, label_names)
@@ -179,21 +211,27 @@ def read_training_data(
     return data
 
 
-def _read_file(path: str | Path, config: Config, format: str, bad_lines: BadLines) -> TrainingData:
+def _read_file(
+    path: str | Path,
+    config: Config,
+    format: str,
+    bad_lines: BadLines,
+    progress: Callable[[float], None] | None,
+) -> TrainingData:
     from labeltree.data.opening import Source
     from labeltree.data.reading import read_blocks
     from labeltree.data.xmlc import read_xmlc
 
-    with Source(path) as source:
+    with Source(path, progress=progress) as source:
         found = detect_format(source.first_bytes, source.path) if format == "auto" else format
         if found == "xmlc":
             rows, Y = read_xmlc(source, bad_lines=bad_lines)
             vectors, rows = VectorFeatures.fit(rows, config)
             labels = StringTable.from_strings([str(label) for label in range(Y.n_labels)])
-            return TrainingData(vectors, rows, Y, labels, bad_lines.skipped)
+            return TrainingData(vectors, rows, Y, labels, bad_lines)
         blocks = read_blocks(source, found, bad_lines=bad_lines)
         features, labels, rows, Y = TextFeatures.fit(blocks, config, bad_lines)
-    return TrainingData(features, rows, Y, labels, bad_lines.skipped)
+    return TrainingData(features, rows, Y, labels, bad_lines)
 
 
 def _read_memory(X: Any, Y: Any, config: Config, label_names: Sequence[str] | None) -> TrainingData:
@@ -209,7 +247,7 @@ def _read_memory(X: Any, Y: Any, config: Config, label_names: Sequence[str] | No
     if len(labels.indices) and labels.indices.min() < 0:
         row = int(np.searchsorted(labels.indptr, np.argmin(labels.indices), side="right")) - 1
         raise DataError(f"Y, row {row}: a label is not among the {len(names)} label_names")
-    return TrainingData(features, rows, labels, StringTable.from_strings(list(names)), 0)
+    return TrainingData(features, rows, labels, StringTable.from_strings(names), BadLines())
 
 
 def _holds_numbers(X: Any) -> bool:
@@ -222,33 +260,23 @@ def _holds_numbers(X: Any) -> bool:
 def _merge_config(config: Config | None, preset: str | None, parameters: dict[str, Any]) -> Config:
     if config is None:
         return make_config(parameters, preset=preset)
+    if not isinstance(config, Config):
+        raise ParameterError(
+            f"config must be a Config (of make_config), but is {config!r:.60}; "
+            "give single parameters by name, like dim=100"
+        )
     if preset is not None:
         raise ParameterError("give either config or preset, not both")
     return make_config({**config.to_dict(), **parameters})
 
 
-def _check_weight(weight: Any, n_rows: int) -> NDArray[np.float32]:
-    if weight is None:
-        return np.ones(n_rows, np.float32)
-    try:
-        array = np.ascontiguousarray(weight, np.float32)
-    except (TypeError, ValueError) as error:
-        raise DataError(f"sample_weight must be numbers, one per row ({error})") from error
-    if array.shape != (n_rows,):
-        raise DataError(f"sample_weight has shape {array.shape}, but X has {n_rows} rows")
-    wrong = np.flatnonzero(~np.isfinite(array) | (array < 0))
-    if len(wrong):
-        raise DataError(
-            f"sample_weight, row {wrong[0]}: must be finite and at least 0, but is {array[wrong[0]]}"
-        )
-    if not array.any():
-        raise DataError("sample_weight is 0 for every row")
-    return array
-
-
 def _stage(stage: str, config: Config, fraction: float, number: int = 0) -> Progress:
     nan = float("nan")
     return Progress(stage, number + 1, config.trees, 0, config.epochs, fraction, nan, nan, nan)
+
+
+def _file_watch(config: Config, report: Callback) -> Callable[[float], None]:
+    return lambda fraction: report(_stage("read", config, fraction))
 
 
 def _epoch_watch(config: Config, number: int, report: Callback) -> Callable[[Report], None]:

@@ -12,7 +12,6 @@ contiguous, and the blocks of children follow each other in the order of their p
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -23,6 +22,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from labeltree.data.rows import LabelRows
 from labeltree.errors import CorruptedModelError, TreeError
+from labeltree.files import write_whole
 
 _MAX_NODES = 2**31 - 1
 
@@ -144,14 +144,19 @@ class LabelTree:
             "arity_max": int(arity.max()),
         }
 
-    def cost(self, Y: LabelRows) -> float:
+    def cost(self, Y: Any) -> float:
         """Expected number of nodes that one example of ``Y`` trains (the paper's Appendix C).
 
         1 for the root, and for each inner node the fraction of rows with a label below it times its
-        number of children. Unknown labels (-1) are left out.
+        number of children. ``Y`` is an indicator matrix, lists of label ids, or :class:`LabelRows`, whose
+        unknown labels (-1) are left out.
         """
         from labeltree.kernels.tree import count_rows_below
 
+        if not isinstance(Y, LabelRows):
+            from labeltree.data.labels import label_rows
+
+            Y, _ = label_rows(Y, [str(label) for label in range(self.n_labels)])
         if len(Y.indices) and int(Y.indices.max()) >= self.n_labels:
             raise TreeError(
                 f"Y has the label {int(Y.indices.max())}, but this tree has {self.n_labels} labels: "
@@ -184,14 +189,8 @@ class LabelTree:
             content = "".join(lines).encode("utf-8", "surrogateescape")
         except UnicodeEncodeError as error:
             raise TreeError(f"a label name cannot be written as UTF-8 ({error.reason}); rename it") from error
-        path = Path(path)
-        partial = path.with_name(f"{path.name}.{os.getpid()}.partial")
         try:
-            try:
-                partial.write_bytes(content)
-                os.replace(partial, path)
-            finally:
-                partial.unlink(missing_ok=True)
+            write_whole(path, [content])
         except OSError as error:
             raise TreeError(f"tree file {path}: cannot be written ({error.strerror})") from error
 

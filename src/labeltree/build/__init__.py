@@ -7,13 +7,13 @@ from pathlib import Path
 
 import numpy as np
 
-from labeltree.config import Config
+from labeltree.config import Config, parameters
 from labeltree.data.rows import LabelRows, SparseRows
 from labeltree.errors import ParameterError
 from labeltree.parallel import Pool
 from labeltree.tree import LabelTree
 
-TREES = ("kmeans", "huffman", "complete", "flat")
+TREES = next(parameter.choices for parameter in parameters() if parameter.name == "tree")
 
 
 def check_tree(config: Config) -> None:
@@ -31,16 +31,18 @@ def build_tree(
     label_names: Sequence[str],
     pool: Pool,
     seed: int | None = None,
+    profiles: SparseRows | None = None,
 ) -> LabelTree:
     """The tree that ``config.tree`` names: a builder's, or the one in that file.
 
-    ``seed`` is that of the config, unless an ensemble gives each of its trees another.
+    ``seed`` is that of the config, unless an ensemble gives each of its trees another; ``profiles`` are those
+    of the labels, if they are known already.
     """
     if config.tree == "kmeans":
         from labeltree.build.kmeans import build_kmeans
         from labeltree.build.profiles import label_profiles
 
-        profiles = label_profiles(X, Y, pool)
+        profiles = label_profiles(X, Y, pool) if profiles is None else profiles
         seed = config.seed if seed is None else seed
         return build_kmeans(profiles, config.arity, config.max_leaves, config.kmeans_eps, seed, pool)
     if config.tree in ("huffman", "complete"):

@@ -9,7 +9,7 @@ from labeltree.errors import ParameterError, TreeError
 from labeltree.tree import LabelTree
 
 
-def build_complete(label_counts: ArrayLike, arity: int = 2) -> LabelTree:
+def build_complete(label_counts: ArrayLike, arity: int) -> LabelTree:
     """All inner nodes but the last have ``arity`` children; leaves lie on at most two neighbouring levels.
 
     Leaves take the labels in order of falling count, ties by id.

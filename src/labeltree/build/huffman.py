@@ -9,7 +9,7 @@ from labeltree.build.complete import check_arity, check_counts
 from labeltree.tree import LabelTree
 
 
-def build_huffman(label_counts: ArrayLike, arity: int = 2) -> LabelTree:
+def build_huffman(label_counts: ArrayLike, arity: int) -> LabelTree:
     """Join the ``arity`` rarest groups of labels until one is left; only the first join may be smaller.
 
     Ties go to single labels before groups, then to the lower id or the older group.

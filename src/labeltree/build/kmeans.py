@@ -22,8 +22,8 @@ _ENTRIES_PER_LABEL = 500
 
 def build_kmeans(
     profiles: SparseRows,
-    arity: int = 2,
-    max_leaves: int = 100,
+    arity: int,
+    max_leaves: int,
     eps: float = 0.001,
     seed: int = 1,
     pool: Pool | None = None,

@@ -9,9 +9,10 @@ _SHOWN = 40  # characters of a value shown in a message
 
 class BadLines:
     """Strict by default: the first bad line raises :class:`DataError`. With ``skip`` they are counted in
-    ``skipped``, and the first few messages are kept in ``messages``."""
+    ``skipped``, and the first few messages are kept in ``messages``. ``skip=False`` says that the caller
+    could have chosen to skip, so the error mentions it; by default it does not."""
 
-    def __init__(self, *, skip: bool = False, keep: int = 5) -> None:
+    def __init__(self, *, skip: bool | None = None, keep: int = 5) -> None:
         self.skip = skip
         self.keep = keep
         self.skipped = 0
@@ -25,7 +26,12 @@ class BadLines:
     def report(self, message: str = "") -> None:
         """One more bad line; the message may be left out unless it is wanted."""
         if not self.skip:
-            raise DataError(f"{message}, or leave such lines out with --skip-bad-lines")
+            hint = (
+                ""
+                if self.skip is None
+                else ", or leave such lines out with skip_bad_lines (--skip-bad-lines)"
+            )
+            raise DataError(message + hint)
         if self.wants_message:
             self.messages.append(message)
         self.skipped += 1

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labeltree.data.matrices import is_sparse, sparse_rows
-from labeltree.data.rows import LabelRows
+from labeltree.data.rows import LabelRows, pointers
 from labeltree.errors import DataError
 
 
@@ -23,18 +23,20 @@ def label_rows(
     lists number labels in the order they appear, and matrices name them by their column. ``n_rows`` is the
     number of rows of X.
     """
+    if names is not None:
+        names = check_names(names)
     is_matrix = is_sparse(Y) or (isinstance(Y, np.ndarray) and Y.ndim == 2 and Y.dtype.kind not in "OUS")
     if is_matrix:
         rows, found = _rows_of_indicator(Y, names)
     else:
-        flat, lengths = flatten_labels(Y)
+        flat, lengths = _flatten_labels(Y)
         rows, found = _rows_of_lists(flat, lengths, names)
     if n_rows is not None and rows.n_rows != n_rows:
         raise DataError(f"X has {n_rows} rows, but Y has {rows.n_rows}; give each row of X its labels")
     return rows, found
 
 
-def flatten_labels(Y: Any) -> tuple[list[str], list[int]]:
+def _flatten_labels(Y: Any) -> tuple[list[str], list[int]]:
     """The names of all labels of all rows, and how many each row has."""
     if isinstance(Y, (str, bytes)) or not isinstance(Y, Iterable):
         raise DataError(f"Y must be a list of lists of labels or a matrix, but is {_show(Y)}")
@@ -88,22 +90,48 @@ def _show(value: Any) -> str:
 def _rows_of_lists(
     flat: list[str], lengths: list[int], names: Sequence[str] | None
 ) -> tuple[LabelRows, list[str]]:
-    found = list(dict.fromkeys(flat) if names is None else names)
-    _check_unicode(found)
+    if names is None:
+        names = list(dict.fromkeys(flat))
+        _check_unicode(names, "Y")
+    found = list(names)
     number = {name: id for id, name in enumerate(found)}
     ids = np.fromiter((number.get(name, -1) for name in flat), np.int64, len(flat))
     row = np.repeat(np.arange(len(lengths)), lengths)
     return _collapsed(row, ids, len(lengths), len(found)), found
 
 
-def _check_unicode(names: list[str]) -> None:
+def check_names(names: Any) -> list[str]:
+    """Names of labels that were given as such: distinct strings, not empty."""
+    if isinstance(names, (str, bytes, set, frozenset, dict)) or not isinstance(names, Iterable):
+        raise DataError(f"label_names must be a list of strings, but is {_show(names)}")
+    found = list(names)
+    for id, name in enumerate(found):
+        if not isinstance(name, str) or not name:
+            raise DataError(
+                f"label_names, number {id}: must be a string that is not empty, but is {_show(name)}"
+            )
+    found = [str(name) for name in found]  # also from numpy.str_
+    number = dict(zip(found, range(len(found)), strict=True))  # the last place of each
+    if len(number) < len(found):
+        twice = next(id for id, name in enumerate(found) if number[name] != id)
+        raise DataError(
+            f"label_names, numbers {twice} and {number[found[twice]]}: both are {_show(found[twice])}; "
+            "each label needs a name of its own"
+        )
+    _check_unicode(found, "label_names")
+    return found
+
+
+def _check_unicode(names: list[str], place: str) -> None:
     """Names are stored as UTF-8: better to fail now than when the trained model is saved."""
     try:
         "".join(names).encode()
     except UnicodeEncodeError as error:
         lone = error.object[error.start]
         name = next(name for name in names if lone in name)
-        raise DataError(f"label {_show(name)} is not valid Unicode; remove lone surrogates") from error
+        raise DataError(
+            f"{place}: label {_show(name)} is not valid Unicode; remove lone surrogates"
+        ) from error
 
 
 def _collapsed(row: NDArray[np.int64], ids: NDArray[np.int64], n_rows: int, n_labels: int) -> LabelRows:
@@ -113,7 +141,7 @@ def _collapsed(row: NDArray[np.int64], ids: NDArray[np.int64], n_rows: int, n_la
     keep = np.ones(len(ids), bool)
     keep[1:] = (row[1:] != row[:-1]) | (ids[1:] != ids[:-1]) | (ids[1:] < 0)
     counts = np.bincount(row[keep], minlength=n_rows)
-    return LabelRows(_pointers(counts), ids[keep].astype(np.int32), n_labels)
+    return LabelRows(pointers(counts), ids[keep].astype(np.int32), n_labels)
 
 
 def _rows_of_indicator(Y: Any, names: Sequence[str] | None) -> tuple[LabelRows, list[str]]:
@@ -130,9 +158,4 @@ def _rows_of_indicator(Y: Any, names: Sequence[str] | None) -> tuple[LabelRows, 
             f"is {matrix.values[position]:g}; give lists of labels instead"
         )
     keep = matrix.values != 0
-    before = np.concatenate([np.zeros(1, np.int64), np.cumsum(keep, dtype=np.int64)])
-    return LabelRows(before[matrix.indptr], matrix.indices[keep], matrix.n_columns), found
-
-
-def _pointers(counts: NDArray[np.int64]) -> NDArray[np.int64]:
-    return np.concatenate([np.zeros(1, np.int64), np.cumsum(counts, dtype=np.int64)])
+    return LabelRows(pointers(keep)[matrix.indptr], matrix.indices[keep], matrix.n_columns), found

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from labeltree.data.rows import SparseRows
+from labeltree.data.rows import SparseRows, pointers
 from labeltree.errors import DataError
 from labeltree.kernels import check
 
@@ -101,8 +101,7 @@ def _rows_of_dense(X: Any, name: str) -> tuple[Any, Any, Any, int]:
         raise DataError(f"{name} has values of type {array.dtype}, but must have numbers")
     array = np.asarray(array)
     filled = array != 0  # true for NaN too: the check will find it
-    indptr = np.concatenate([np.zeros(1, np.int64), np.cumsum(filled.sum(axis=1), dtype=np.int64)])
-    return indptr, np.nonzero(filled)[1], array[filled], array.shape[1]
+    return pointers(filled.sum(axis=1)), np.nonzero(filled)[1], array[filled], array.shape[1]
 
 
 def _check_shape(shape: tuple[int, ...], name: str) -> None:

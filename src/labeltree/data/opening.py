@@ -5,9 +5,11 @@ from __future__ import annotations
 import gzip
 import io
 import lzma
+import os
+import stat
 import sys
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -47,11 +49,15 @@ class _Replayed(io.RawIOBase):
 
 
 class Source:
-    """An opened file or standard input (``-``), decompressed; ``first_bytes`` shows how it begins."""
+    """An opened file or standard input (``-``), decompressed; ``first_bytes`` shows how it begins.
 
-    def __init__(self, path: str | Path) -> None:
+    ``progress`` hears before each block which fraction of a file has been read, as it lies on the disk.
+    """
+
+    def __init__(self, path: str | Path, *, progress: Callable[[float], None] | None = None) -> None:
         self.path = str(path)
         self.name = "standard input" if self.path == "-" else self.path
+        self._progress = progress
         self._raw = _open_raw(self.path)
         try:
             stream = self._decompressed(self._raw)
@@ -119,6 +125,7 @@ class Source:
                 n_filled = len(rest)
                 carried = np.empty(max(block_bytes, 2 * n_filled), np.uint8)
                 carried[:n_filled] = rest
+                self._tell_progress()
                 yield storage[:cut]
                 storage = carried
             elif n_filled == len(storage):  # a line longer than the buffer
@@ -126,7 +133,15 @@ class Source:
                 longer[:n_filled] = storage
                 storage = longer
         if n_filled:
+            self._tell_progress()
             yield storage[:n_filled]
+
+    def _tell_progress(self) -> None:
+        if self._progress is None or self.path == "-":
+            return
+        status = os.fstat(self._raw.fileno())
+        if stat.S_ISREG(status.st_mode) and status.st_size:  # the size of a pipe is unknown
+            self._progress(min(self._raw.tell() / status.st_size, 1.0))
 
     def close(self) -> None:
         """Close the file; standard input is not ours to close."""
@@ -161,7 +176,10 @@ def _reader(stream: Any) -> Any:
 
 def _open_raw(path: str) -> Any:
     if path == "-":
-        return sys.stdin.buffer
+        stdin = getattr(sys.stdin, "buffer", None)  # sys.stdin is None where the shell closed it: <&-
+        if stdin is None or stdin.closed:
+            raise DataError("standard input: is closed; pipe the data in, or give the name of a file")
+        return stdin
     try:
         return open(path, "rb", buffering=0)  # blocks are large: a second buffer would only copy
     except (OSError, ValueError) as error:  # ValueError: a NUL in the name

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,3 +32,34 @@ class LabelRows(NamedTuple):
     @property
     def n_rows(self) -> int:
         return len(self.indptr) - 1
+
+
+def pointers(lengths: Sequence[int] | NDArray[Any]) -> NDArray[np.int64]:
+    """The ``indptr`` of rows of these lengths."""
+    indptr = np.zeros(len(lengths) + 1, np.int64)
+    np.cumsum(lengths, dtype=np.int64, out=indptr[1:])
+    return indptr
+
+
+def join_rows(parts: Sequence[SparseRows], n_columns: int) -> SparseRows:
+    """The rows of all parts, one after another."""
+    if len(parts) == 1:
+        return parts[0]
+    return SparseRows(
+        _joined_pointers([part.indptr for part in parts]),
+        np.concatenate([np.empty(0, np.int32), *(part.indices for part in parts)]),
+        np.concatenate([np.empty(0, np.float32), *(part.values for part in parts)]),
+        n_columns,
+    )
+
+
+def join_labels(parts: Sequence[LabelRows], n_labels: int) -> LabelRows:
+    """The labels of all parts' rows, one part after another."""
+    if len(parts) == 1:
+        return parts[0]
+    indices = np.concatenate([np.empty(0, np.int32), *(part.indices for part in parts)])
+    return LabelRows(_joined_pointers([part.indptr for part in parts]), indices, n_labels)
+
+
+def _joined_pointers(indptrs: list[NDArray[np.int64]]) -> NDArray[np.int64]:
+    return pointers(np.concatenate([np.empty(0, np.int64), *(np.diff(indptr) for indptr in indptrs)]))

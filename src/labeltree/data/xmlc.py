@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from labeltree.data.bad_lines import BadLines, shorten
 from labeltree.data.formats import UTF8_MARK, is_xmlc_header
 from labeltree.data.opening import BLOCK_BYTES, Source
-from labeltree.data.rows import LabelRows, SparseRows
+from labeltree.data.rows import LabelRows, SparseRows, pointers
 from labeltree.data.text_formats import REASONS, Lines, find_lines, report_lines
 from labeltree.errors import DataError
 from labeltree.kernels import scan, scan_xmlc
@@ -65,13 +65,13 @@ def read_xmlc(
         parts = list(_read_parts(source, found, limits, bad_lines, block_bytes))
     width = found.n_columns if n_columns is None else n_columns
     features = SparseRows(
-        _pointers([part.lengths for part in parts]),
+        pointers(_joined([part.lengths for part in parts])),
         np.concatenate([np.empty(0, np.int32), *(part.indices for part in parts)]),
         np.concatenate([np.empty(0, np.float32), *(part.values for part in parts)]),
         width,
     )
     labels = LabelRows(
-        _pointers([part.label_lengths for part in parts]),
+        pointers(_joined([part.label_lengths for part in parts])),
         np.concatenate([np.empty(0, np.int32), *(part.labels for part in parts)]),
         limits.n_known_labels,
     )
@@ -92,7 +92,7 @@ def _read_header(source: Source, header: str, n_columns: int | None, n_labels: i
         return _Header(None, n_columns, _MAX_SIZE)
     raise DataError(
         f"{source.name}, line 1: expected the header N D L (rows, features, labels), but found "
-        f"{shorten(line)}; add the header, or choose another --format"
+        f"{shorten(line)}; add the header, or choose another format"
     )
 
 
@@ -201,5 +201,5 @@ def _reasons(header: _Header, limits: Limits) -> dict[int, tuple[str, str]]:
     }
 
 
-def _pointers(lengths: list[NDArray[np.int64]]) -> NDArray[np.int64]:
-    return np.cumsum(np.concatenate([np.zeros(1, np.int64), *lengths]), dtype=np.int64)
+def _joined(lengths: list[NDArray[np.int64]]) -> NDArray[np.int64]:
+    return np.concatenate([np.empty(0, np.int64), *lengths])

@@ -78,7 +78,9 @@ class TextFeatures:
         rows = count_tokens(
             chunks, read_only(columns.word_row), read_only(columns.bucket_row), columns.n_columns
         )
-        idf = inverse_document_frequency(rows) if config.idf else np.ones(columns.n_columns, np.float32)
+        # weights that come with the words are final: they are often TF-IDF already
+        uses_idf = config.idf and not config.weighted_words
+        idf = inverse_document_frequency(rows) if uses_idf else np.ones(columns.n_columns, np.float32)
         features = cls(config, columns.words, columns.bucket_row, idf)
         features._weigh(rows)
         return features, labels, rows, collected.rows(len(labels))

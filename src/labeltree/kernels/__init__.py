@@ -1,5 +1,7 @@
 """Compiled code. Free functions over plain arrays that fill ``out`` arrays; nothing else imports numba.
 
-Rules that keep Numba's disk cache honest: a cached kernel calls only helpers in its own file, and no
-jitted function is passed as an argument. ``parallel=True`` is never used: threads are the caller's.
+Numba's disk cache looks at a kernel's own file only: what a kernel takes from another file may go stale when
+that file is edited alone. Installing a release rewrites all files, and the tests key their cache to all of
+them, so only who edits a checkout must empty the cache. No jitted function is passed as an argument (it
+would miss the cache), and ``parallel=True`` is never used: threads are the caller's.
 """

@@ -7,17 +7,18 @@ Slow twins: :mod:`labeltree.reference.search`.
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba.extending import overload
 from numpy.typing import NDArray
 
-from labeltree.kernels.atomic import bits_as_float
+from labeltree.kernels.arithmetic import fast_exp, score_rows, sum_rows
 from labeltree.kernels.jit import FAST_MATH, inlined, kernel
 
-_LOG2_E = np.float32(1.44269504)
-_LN2_HIGH, _LN2_LOW = np.float32(0.693145751953125), np.float32(1.42860677e-06)
+_INLINED: Any = {"fastmath": set(FAST_MATH), "forceinline": True}
+_FIRST_QUEUE = 512
+_LARGEST = np.float32(1e15)  # of a hidden vector's entries: scores from them stay finite
 
 
 class DenseNodes(NamedTuple):
@@ -31,6 +32,7 @@ class DenseNodes(NamedTuple):
     embedding: NDArray[np.float32]  # (n_features, dim)
     weights: NDArray[np.float32]  # (n_nodes, dim)
     bias: NDArray[np.float32]  # (n_nodes,)
+    max_children: int  # of a node, at least 1
 
 
 def query_size(nodes):
@@ -55,68 +57,29 @@ def _query_size_dense(nodes):
     return None
 
 
-@overload(prepare_query, jit_options={"fastmath": set(FAST_MATH), "forceinline": True})
+@overload(prepare_query, jit_options=_INLINED)
 def _prepare_query_dense(nodes, indices, values, start, end, out):
     if not _holds(nodes, DenseNodes):
         return None
 
     def prepare(nodes, indices, values, start, end, out):
-        embedding = nodes.embedding
-        dim = embedding.shape[1]
-        for j in range(dim):
-            out[j] = 0.0
-        q = start
-        while q + 4 <= end:
-            n0, n1, n2, n3 = indices[q], indices[q + 1], indices[q + 2], indices[q + 3]
-            v0, v1, v2, v3 = values[q], values[q + 1], values[q + 2], values[q + 3]
-            for j in range(dim):
-                out[j] += (
-                    v0 * embedding[n0, j]
-                    + v1 * embedding[n1, j]
-                    + v2 * embedding[n2, j]
-                    + v3 * embedding[n3, j]
-                )
-            q += 4
-        while q < end:
-            n0, v0 = indices[q], values[q]
-            for j in range(dim):
-                out[j] += v0 * embedding[n0, j]
-            q += 1
+        sum_rows(values, start, indices, start, end - start, nodes.embedding, out, 0)
+        total = np.float32(0.0)
+        for j in range(out.shape[1]):
+            total += abs(out[0, j])
+        if not total < _LARGEST:  # sums of huge values: cut, so that no score is infinite or NaN
+            for j in range(out.shape[1]):
+                h = out[0, j] if out[0, j] == out[0, j] else np.float32(0.0)
+                out[0, j] = min(max(h, -_LARGEST), _LARGEST)
 
     return prepare
 
 
-@overload(score_nodes, jit_options={"fastmath": set(FAST_MATH), "forceinline": True})
+@overload(score_nodes, jit_options=_INLINED)
 def _score_nodes_dense(nodes, first, n, query, out):
     if not _holds(nodes, DenseNodes):
         return None
-
-    def score(nodes, first, n, query, out):
-        weights, bias = nodes.weights, nodes.bias
-        dim = weights.shape[1]
-        c = 0
-        while c + 4 <= n:
-            node = first + c
-            s0, s1, s2, s3 = np.float32(0.0), np.float32(0.0), np.float32(0.0), np.float32(0.0)
-            for j in range(dim):
-                h = query[j]
-                s0 += weights[node, j] * h
-                s1 += weights[node + 1, j] * h
-                s2 += weights[node + 2, j] * h
-                s3 += weights[node + 3, j] * h
-            out[c] = s0 + bias[node]
-            out[c + 1] = s1 + bias[node + 1]
-            out[c + 2] = s2 + bias[node + 2]
-            out[c + 3] = s3 + bias[node + 3]
-            c += 4
-        while c < n:
-            s0 = np.float32(0.0)
-            for j in range(dim):
-                s0 += weights[first + c, j] * query[j]
-            out[c] = s0 + bias[first + c]
-            c += 1
-
-    return score
+    return lambda nodes, first, n, query, out: score_rows(nodes.weights, nodes.bias, first, n, query, 0, out)
 
 
 def _holds(nodes, kind):
@@ -127,22 +90,12 @@ def _holds(nodes, kind):
 def _apply_log_sigmoid(scores, n):
     """``scores[:n] = -log(1 + exp(-scores[:n]))`` to 3e-7, in plain arithmetic so that it vectorises.
 
-    = min(s, 0) - log1p(z) with z = exp(-|s|) = 2**i * exp(f), |f| <= ln(2) / 2, by Taylor's polynomial, and
-    log1p(z) = 2 artanh(t) with t = z / (2 + z) <= 1/3, by its series.
+    = min(s, 0) - log1p(z) with z = exp(-|s|), and log1p(z) = 2 artanh(t) with t = z / (2 + z) <= 1/3, by its
+    series.
     """
     for c in range(n):
-        x = max(-abs(scores[c]), np.float32(-88.0))  # where 2**i is exactly 0: a certain node costs nothing
-        i = np.floor(x * _LOG2_E + np.float32(0.5))
-        f = x - i * _LN2_HIGH - i * _LN2_LOW
-        p = np.float32(1.0 / 5040.0)
-        p = p * f + np.float32(1.0 / 720.0)
-        p = p * f + np.float32(1.0 / 120.0)
-        p = p * f + np.float32(1.0 / 24.0)
-        p = p * f + np.float32(1.0 / 6.0)
-        p = p * f + np.float32(0.5)
-        p = p * f + np.float32(1.0)
-        p = p * f + np.float32(1.0)
-        z = p * bits_as_float((np.int32(i) + np.int32(127)) << np.int32(23))
+        # -88: where fast_exp is exactly 0, so that a certain node costs nothing
+        z = fast_exp(max(-abs(scores[c]), np.float32(-88.0)))
         t = z / (np.float32(2.0) + z)
         u = t * t
         q = np.float32(1.0 / 13.0)
@@ -221,88 +174,90 @@ def _pop(heap_log, heap_node, size):
 
 
 @inlined
-def _insert_label(label, log_probability, found, k, row, out_ids, out_logs):
-    """Keep the best k labels of the row sorted; of equal ones the lower label first. Returns how many."""
-    place = found
+def _keep_best(best_log, best_label, found, k, log_probability, label):
+    """Offer a label to a heap of the best k; on top is the worst of them. Returns how many it holds.
+
+    They are negated, so that `_push` and `_pop` put the lowest first, of equal ones the higher label.
+    """
     if found == k:
-        place = k - 1
-        if log_probability < out_logs[row, place] or (
-            log_probability == out_logs[row, place] and label > out_ids[row, place]
-        ):
+        if log_probability < -best_log[0] or (log_probability == -best_log[0] and label > -best_label[0]):
             return found
-    else:
-        found += 1
-    while place > 0 and (
-        out_logs[row, place - 1] < log_probability
-        or (out_logs[row, place - 1] == log_probability and out_ids[row, place - 1] > label)
-    ):
-        out_logs[row, place] = out_logs[row, place - 1]
-        out_ids[row, place] = out_ids[row, place - 1]
-        place -= 1
-    out_logs[row, place] = log_probability
-    out_ids[row, place] = label
-    return found
+        found = _pop(best_log, best_label, found)
+    return _push(best_log, best_label, found, -log_probability, -label)
 
 
 @kernel
-def search_topk(nodes, indptr, indices, values, k, log_threshold, normalize, out_ids, out_probabilities):
+def search_topk(nodes, indptr, indices, values, k, threshold, normalize, out_ids, out_probabilities):
     """The k most probable labels of each row (Algorithm 2: uniform-cost search), best first.
 
-    The heap holds inner nodes only: a leaf competes at once for the k places, and the search ends when no
+    The queue holds inner nodes only: a leaf competes at once for the k places, and the search ends when no
     inner node is as probable as the k-th label. Fills -1 and 0 where fewer labels reach the threshold.
     """
-    n_nodes = len(nodes.parent)
     first_child, n_children, label = nodes.first_child, nodes.n_children, nodes.label
-    query = np.empty(query_size(nodes), np.float32)
-    scores = np.empty(max(1, np.max(n_children)), np.float32)
-    n_heap = max(1, n_nodes - len(nodes.leaf_of_label))
-    heap_log = np.empty(n_heap, np.float32)
-    heap_node = np.empty(n_heap, np.int32)
+    least_log = _least_log(threshold)
+    query = np.empty((1, query_size(nodes)), np.float32)
+    scores = np.empty(nodes.max_children, np.float32)
+    # Large enough for nearly every query; memory for all nodes would take longer to get than a search.
+    queue_log, queue_node = np.empty(_FIRST_QUEUE, np.float32), np.empty(_FIRST_QUEUE, np.int32)
+    best_log, best_label = np.empty(k, np.float32), np.empty(k, np.int32)
     for row in range(len(indptr) - 1):
         prepare_query(nodes, indices, values, indptr[row], indptr[row + 1], query)
         _score_children(nodes, 0, 1, query, False, scores)
         found = 0
         size = 0
         if n_children[0] == 0:
-            if scores[0] >= log_threshold:
-                found = _insert_label(label[0], scores[0], found, k, row, out_ids, out_probabilities)
+            found = _keep_best(best_log, best_label, found, k, scores[0], label[0])
         else:
-            size = _push(heap_log, heap_node, size, scores[0], 0)
+            size = _push(queue_log, queue_node, size, scores[0], 0)
         while size > 0:
-            top, node = heap_log[0], heap_node[0]
-            if top < log_threshold or (found == k and top < out_probabilities[row, k - 1]):
+            top, node = queue_log[0], queue_node[0]
+            if top < least_log or (found == k and top < -best_log[0]):
                 break
-            size = _pop(heap_log, heap_node, size)
+            size = _pop(queue_log, queue_node, size)
             first, n = first_child[node], n_children[node]
+            if size + n > len(queue_log):
+                queue_log = np.concatenate((queue_log, np.empty(len(queue_log) + n, np.float32)))
+                queue_node = np.concatenate((queue_node, np.empty(len(queue_node) + n, np.int32)))
             _score_children(nodes, first, n, query, normalize, scores)
             for c in range(n):
                 log_probability = top + scores[c]
-                if log_probability < log_threshold:
+                if log_probability < least_log or (found == k and log_probability < -best_log[0]):
                     continue
                 if n_children[first + c] == 0:
-                    found = _insert_label(
-                        label[first + c], log_probability, found, k, row, out_ids, out_probabilities
-                    )
-                elif found < k or log_probability >= out_probabilities[row, k - 1]:
-                    size = _push(heap_log, heap_node, size, log_probability, first + c)
-        for place in range(found):
-            out_probabilities[row, place] = math.exp(out_probabilities[row, place])
-        for place in range(found, k):
+                    found = _keep_best(best_log, best_label, found, k, log_probability, label[first + c])
+                else:
+                    size = _push(queue_log, queue_node, size, log_probability, first + c)
+        for place in range(k):
             out_ids[row, place] = -1
             out_probabilities[row, place] = 0.0
+        for place in range(found - 1, -1, -1):
+            probability = np.float32(math.exp(-best_log[0]))
+            if probability >= threshold:
+                out_ids[row, place] = -best_label[0]
+                out_probabilities[row, place] = probability
+            found = _pop(best_log, best_label, found)
+
+
+@inlined
+def _least_log(threshold):
+    """Nodes below this log-probability cannot reach the threshold; a bit low, as logarithms are rounded."""
+    if threshold > 1e-37:  # below, float32 has too few digits to tell
+        return np.float32(math.log(threshold) - 1e-5)
+    return np.float32(-np.inf)
 
 
 @kernel
 def search_above(
-    nodes, indptr, indices, values, row, log_threshold, normalize, out_indptr, out_ids, out_probabilities
+    nodes, indptr, indices, values, row, threshold, normalize, out_indptr, out_ids, out_probabilities
 ):
     """All labels at least as probable as the threshold, from ``row`` on, in no order within a row.
 
     Returns the first row whose labels no longer fit into the out arrays (the number of rows if all did).
     """
     first_child, n_children, label = nodes.first_child, nodes.n_children, nodes.label
-    query = np.empty(query_size(nodes), np.float32)
-    scores = np.empty(max(1, np.max(n_children)), np.float32)
+    least_log = _least_log(threshold)
+    query = np.empty((1, query_size(nodes)), np.float32)
+    scores = np.empty(nodes.max_children, np.float32)
     stack_log = np.empty(len(nodes.parent), np.float32)
     stack_node = np.empty(len(nodes.parent), np.int32)
     while row < len(indptr) - 1:
@@ -310,21 +265,24 @@ def search_above(
         _score_children(nodes, 0, 1, query, False, scores)
         end = out_indptr[row]
         stack_log[0], stack_node[0] = scores[0], 0
-        size = 1 if scores[0] >= log_threshold else 0
+        size = 1 if scores[0] >= least_log else 0
         while size > 0:
             size -= 1
             log_probability, node = stack_log[size], stack_node[size]
             if n_children[node] == 0:
+                probability = np.float32(math.exp(log_probability))
+                if probability < threshold:
+                    continue
                 if end == len(out_ids):
                     return row
                 out_ids[end] = label[node]
-                out_probabilities[end] = math.exp(log_probability)
+                out_probabilities[end] = probability
                 end += 1
                 continue
             first, n = first_child[node], n_children[node]
             _score_children(nodes, first, n, query, normalize, scores)
             for c in range(n):
-                if log_probability + scores[c] >= log_threshold:
+                if log_probability + scores[c] >= least_log:
                     stack_log[size] = log_probability + scores[c]
                     stack_node[size] = first + c
                     size += 1
@@ -337,8 +295,8 @@ def search_above(
 def score_labels(nodes, indptr, indices, values, label_indptr, labels, normalize, out_probabilities):
     """The marginal probability of each label given for each row; 0 for a label of -1."""
     parent, first_child, n_children = nodes.parent, nodes.first_child, nodes.n_children
-    query = np.empty(query_size(nodes), np.float32)
-    scores = np.empty(max(1, np.max(n_children)), np.float32)
+    query = np.empty((1, query_size(nodes)), np.float32)
+    scores = np.empty(nodes.max_children, np.float32)
     path = np.empty(len(parent), np.int32)
     for row in range(len(indptr) - 1):
         prepare_query(nodes, indices, values, indptr[row], indptr[row + 1], query)

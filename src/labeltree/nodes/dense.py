@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from labeltree.config import Config
 from labeltree.data.rows import LabelRows, SparseRows
 from labeltree.errors import TrainingError
+from labeltree.kernels.dense_arrays import Blocks, Buffers, Examples, Parameters, Plan, Scratch, Step
 from labeltree.parallel import Pool
 from labeltree.tree import LabelTree
 
@@ -21,6 +22,7 @@ from labeltree.tree import LabelTree
 POWERS = {"adagrad": (0.25, 0.5), "sgd": (0.0, 0.0)}  # of embeddings, of nodes
 EMBEDDING_RATES = {"adagrad": 0.6, "sgd": 1.0}
 INITIAL_RANGE = 0.1  # embeddings start uniform in +-this, node weights at 0
+SMALLEST_SQUARES = 1e-8  # a gradient that is only rounding error must not become a full step
 INITIAL_BIAS_SQUARES = 0.01  # biases start near their best values: no full first step along rounding errors
 CHUNK_EXAMPLES = 8192  # between two reports of progress
 BLOCK_CHILDREN = 64  # siblings per task ...
@@ -90,15 +92,13 @@ class _Trainer:
         embedding: NDArray[np.float32],
         pool: Pool,
     ) -> None:
-        from labeltree.kernels import dense
-
-        self.config, self.pool, self.kernels = config, pool, dense
+        self.config, self.pool = config, pool
         self.batch_size = min(config.batch_size, max(1, X.n_rows))
         self.n_total = X.n_rows * config.epochs
-        self.examples = dense.Examples(X.indptr, X.indices, X.values, Y.indptr, Y.indices, weight)
+        self.examples = Examples(X.indptr, X.indices, X.values, Y.indptr, Y.indices, weight)
         self.blocks, bias, n_visits, n_positives = _prepare(self.examples, tree)
         self.is_learned = np.isfinite(bias)
-        self.parameters = dense.Parameters(
+        self.parameters = Parameters(
             embedding,
             aligned_zeros((tree.n_nodes, config.dim)),
             bias,
@@ -117,20 +117,23 @@ class _Trainer:
     def train(self, rows: NDArray[np.int64], n_seen: int) -> float:
         """One pass over the rows, after ``n_seen`` others; their loss, NaN or infinite once they diverge."""
         config, parameters = self.config, self.parameters
-        step = self.kernels.Step(
+        step = Step(
             first_rate=config.lr * (1.0 - n_seen / self.n_total),
             last_rate=config.lr * (1.0 - (n_seen + len(rows)) / self.n_total),
             embedding_rate=EMBEDDING_RATES[config.optimizer],
             embedding_power=POWERS[config.optimizer][0],
             node_power=POWERS[config.optimizer][1],
+            smallest_squares=SMALLEST_SQUARES,
             l2=config.l2,
             batch_size=self.batch_size,
         )
+        from labeltree.kernels.dense import ABANDONED, train_batches
+
         loss = np.zeros(1)
         n_threads = len(self.scratch)
 
         def work(thread: int) -> None:
-            self.kernels.train_batches(
+            train_batches(
                 self.examples, self.blocks, parameters, self.plan, self.buffers, rows, n_seen, step,
                 n_threads, thread, self.scratch[thread], loss,
             )  # fmt: skip
@@ -138,7 +141,7 @@ class _Trainer:
         try:
             self.pool.map(work, range(n_threads))
         except BaseException:  # Ctrl-C may come before all threads run: the others must not wait for ever
-            self.buffers.sync[self.kernels.ABANDONED] = 1
+            self.buffers.sync[ABANDONED] = 1
             raise
         squares = parameters.embedding_squares.sum() + parameters.weight_squares.sum()
         return float(loss[0]) if np.isfinite(squares) else math.inf
@@ -154,24 +157,25 @@ def _all_finite(array: NDArray[np.float32]) -> bool:
 
 
 def _diverged(config: Config, epoch: int) -> TrainingError:
+    default = Config().lr
     return TrainingError(
         f"the loss is no longer finite in epoch {epoch + 1}: lr={config.lr:g} is too large for this data; "
-        f"try lr={config.lr / 10:g}"
+        f"try lr={min(config.lr / 10, default):g}"
     )
 
 
-def _prepare(examples, tree):  # type: ignore[no-untyped-def]
+def _prepare(
+    examples: Examples, tree: LabelTree
+) -> tuple[Blocks, NDArray[np.float32], NDArray[np.int64], NDArray[np.int64]]:
     """The blocks of the tree, the first biases, and the visits and positive nodes of each example."""
-    from labeltree.kernels import dense
+    from labeltree.kernels.dense_plan import count_visits
 
     start, first, last = make_blocks(tree)
-    blocks = dense.Blocks(
-        tree.parent, tree.leaf_of_label, start, first, last, np.zeros(len(start) - 1, np.bool_)
-    )
+    blocks = Blocks(tree.parent, tree.leaf_of_label, start, first, last, np.zeros(len(start) - 1, np.bool_))
     n_visits = np.empty(len(examples.weight), np.int64)
     n_positives = np.empty(len(examples.weight), np.int64)
     node_weight = np.zeros(tree.n_nodes, np.float64)
-    dense.count_visits(examples, blocks, n_visits, n_positives, node_weight)
+    count_visits(examples, blocks, n_visits, n_positives, node_weight)
     # One after another, as the kernel adds: a root that is always positive must have exactly this weight.
     total = float(np.cumsum(examples.weight, dtype=np.float64)[-1])
     bias = initial_bias(node_weight, tree, total)
@@ -230,15 +234,15 @@ def _largest_batch(counts: NDArray[np.int64], batch_size: int) -> int:
     return int(np.partition(counts, len(counts) - batch_size)[-batch_size:].sum())
 
 
-def _make_plan(X, tree, blocks, batch_size, n_visits, n_positives):  # type: ignore[no-untyped-def]
-    from labeltree.kernels import dense
-
+def _make_plan(
+    X: SparseRows, tree: LabelTree, blocks: Blocks, batch_size: int, n_visits: int, n_positives: int
+) -> Plan:
     n_entries = _largest_batch(np.diff(X.indptr), batch_size)
 
     def ids(*shape: int) -> NDArray[np.int32]:
         return np.empty(shape, np.int32)
 
-    return dense.Plan(
+    return Plan(
         positive=ids(n_positives),
         node_stamp=np.full(tree.n_nodes, -1, np.int64),
         block_slot=np.full(len(blocks.start) - 1, -1, np.int32),
@@ -258,10 +262,8 @@ def _make_plan(X, tree, blocks, batch_size, n_visits, n_positives):  # type: ign
     )
 
 
-def _make_buffers(batch_size, n_visits, dim):  # type: ignore[no-untyped-def]
-    from labeltree.kernels import dense
-
-    return dense.Buffers(
+def _make_buffers(batch_size: int, n_visits: int, dim: int) -> Buffers:
+    return Buffers(
         hidden=aligned_zeros((batch_size, dim)),
         example_gradient=aligned_zeros((batch_size, dim)),
         nothing=np.zeros(batch_size, np.float32),
@@ -271,12 +273,10 @@ def _make_buffers(batch_size, n_visits, dim):  # type: ignore[no-untyped-def]
     )
 
 
-def _make_scratch(max_block, batch_size, dim):  # type: ignore[no-untyped-def]
-    from labeltree.kernels import dense
-
-    return dense.Scratch(
+def _make_scratch(max_block: int, batch_size: int, dim: int) -> Scratch:
+    return Scratch(
         gradients=np.empty(max_block * batch_size, np.float32),
         visitors=np.empty(batch_size, np.int32),
-        gradient=np.empty(dim, np.float32),
+        gradient=np.empty((1, dim), np.float32),
         scores=np.empty(max_block, np.float32),
     )

@@ -100,7 +100,7 @@ def fit_lines(lines: Sequence[Line], config: Config) -> Fitted:
     counts = [count_line(line, words, buckets, config) for line in lines]
     documents = Counter(column for row in counts for column in row)
     idf = [1.0] * (len(words) + len(buckets))
-    if config.idf:
+    if config.idf and not config.weighted_words:  # given weights are final
         idf = [1 + math.log((1 + len(lines)) / (1 + documents[column])) for column in range(len(idf))]
     labels = list(dict.fromkeys(label for line in lines for label in line.labels))
     rows = [weigh_row(row, idf, config) for row in counts]

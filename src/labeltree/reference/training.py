@@ -19,10 +19,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labeltree.config import Config
-from labeltree.nodes.dense import EMBEDDING_RATES, INITIAL_BIAS_SQUARES, INITIAL_RANGE, POWERS
+from labeltree.nodes.dense import (
+    EMBEDDING_RATES,
+    INITIAL_BIAS_SQUARES,
+    INITIAL_RANGE,
+    POWERS,
+    SMALLEST_SQUARES,
+)
 from labeltree.tree import LabelTree
 
-SMALLEST_SQUARES = 1e-8  # a gradient that is only rounding error must not become a full step
 LEAST_LIKELIHOOD = 1e-7  # a node's loss is at most -log of this, so that one example cannot drown the sum
 
 Array = NDArray[np.float64]

@@ -1,0 +1,78 @@
+"""Inner loops that training and search share. All are inlined into the kernels that use them."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from labeltree.kernels.atomic import bits_as_float
+from labeltree.kernels.jit import inlined
+
+_LOG2_E = np.float32(1.44269504)
+_LN2_HIGH, _LN2_LOW = np.float32(0.693145751953125), np.float32(1.42860677e-06)
+
+
+@inlined
+def fast_exp(x):
+    """exp(x) to 2e-7 for -88 <= x <= 88 (0 at -88), in plain arithmetic so that loops over it vectorise.
+
+    exp(x) = 2**i * exp(f) with |f| <= ln(2) / 2, and exp(f) by its Taylor polynomial of degree 7.
+    """
+    i = np.floor(x * _LOG2_E + np.float32(0.5))
+    f = x - i * _LN2_HIGH - i * _LN2_LOW
+    p = np.float32(1.0 / 5040.0)
+    p = p * f + np.float32(1.0 / 720.0)
+    p = p * f + np.float32(1.0 / 120.0)
+    p = p * f + np.float32(1.0 / 24.0)
+    p = p * f + np.float32(1.0 / 6.0)
+    p = p * f + np.float32(0.5)
+    p = p * f + np.float32(1.0)
+    p = p * f + np.float32(1.0)
+    return p * bits_as_float((np.int32(i) + np.int32(127)) << np.int32(23))
+
+
+@inlined
+def sum_rows(coefficients, c, sources, s, n, rows, out, o):
+    """``out[o] = coefficients[c : c + n] @ rows[sources[s : s + n]]``, four rows per pass over out[o]."""
+    dim = rows.shape[1]
+    for j in range(dim):
+        out[o, j] = 0.0
+    q = 0
+    while q + 4 <= n:
+        v0, v1 = coefficients[c + q], coefficients[c + q + 1]
+        v2, v3 = coefficients[c + q + 2], coefficients[c + q + 3]
+        r0, r1, r2, r3 = sources[s + q], sources[s + q + 1], sources[s + q + 2], sources[s + q + 3]
+        for j in range(dim):
+            out[o, j] += v0 * rows[r0, j] + v1 * rows[r1, j] + v2 * rows[r2, j] + v3 * rows[r3, j]
+        q += 4
+    while q < n:
+        v0, r0 = coefficients[c + q], sources[s + q]
+        for j in range(dim):
+            out[o, j] += v0 * rows[r0, j]
+        q += 1
+
+
+@inlined
+def score_rows(weights, bias, first, n, vectors, v, out):
+    """``out[:n] = weights[first : first + n] @ vectors[v] + bias[first : first + n]``, four at a time."""
+    dim = weights.shape[1]
+    c = 0
+    while c + 4 <= n:
+        r = first + c
+        s0, s1, s2, s3 = np.float32(0.0), np.float32(0.0), np.float32(0.0), np.float32(0.0)
+        for j in range(dim):
+            h = vectors[v, j]
+            s0 += weights[r, j] * h
+            s1 += weights[r + 1, j] * h
+            s2 += weights[r + 2, j] * h
+            s3 += weights[r + 3, j] * h
+        out[c] = s0 + bias[r]
+        out[c + 1] = s1 + bias[r + 1]
+        out[c + 2] = s2 + bias[r + 2]
+        out[c + 3] = s3 + bias[r + 3]
+        c += 4
+    while c < n:
+        s0 = np.float32(0.0)
+        for j in range(dim):
+            s0 += weights[first + c, j] * vectors[v, j]
+        out[c] = s0 + bias[first + c]
+        c += 1

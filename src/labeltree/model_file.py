@@ -1,0 +1,131 @@
+"""What a model is made of, and how that is written to its file and read back."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from labeltree.config import Config
+from labeltree.errors import CorruptedModelError, ParameterError
+from labeltree.features.strings import StringTable
+from labeltree.features.tensors import take_tensor
+from labeltree.features.text import TextFeatures
+from labeltree.features.vectors import VectorFeatures
+from labeltree.nodes.dense import DenseParameters
+from labeltree.persist import read_model, write_model
+from labeltree.tree import LabelTree
+
+
+class Parts(NamedTuple):
+    """Everything that a model file holds."""
+
+    config: Config
+    features: TextFeatures | VectorFeatures
+    labels: StringTable
+    label_counts: NDArray[np.int64]  # (n_labels,) training rows of each label
+    n_examples: int
+    trees: Sequence[tuple[LabelTree, DenseParameters]]
+
+
+def write_parts(path: str | Path, parts: Parts) -> None:
+    """Write one file, completely or not at all."""
+    data, offsets = parts.labels.tensors()
+    tensors: dict[str, NDArray] = dict(parts.features.tensors())
+    tensors |= {"labels.names": data, "labels.offsets": offsets, "labels.counts": parts.label_counts}
+    for number, (tree, parameters) in enumerate(parts.trees):
+        tensors |= tree.tensors(f"tree.{number}")
+        tensors |= {f"nodes.{number}.{name}": array for name, array in parameters._asdict().items()}
+    metadata = {
+        "config": parts.config.to_dict(),
+        "features": "vectors" if isinstance(parts.features, VectorFeatures) else "text",
+        "n_examples": parts.n_examples,
+        "n_trees": len(parts.trees),
+    }
+    write_model(path, tensors, metadata)
+
+
+def read_parts(path: str | Path, *, verify: bool = True) -> Parts:
+    """The parts of a file, checked; their arrays stay on the disk until they are used."""
+    tensors, metadata = read_model(path, verify=verify)
+    try:
+        return _assemble(tensors, metadata, verify)
+    except CorruptedModelError as error:
+        raise CorruptedModelError(f"{path}: {error}") from error
+    except (KeyError, TypeError, AttributeError, ParameterError) as error:
+        raise CorruptedModelError(
+            f"{path}: its contents do not make a model ({type(error).__name__}: {error}); train it again"
+        ) from error
+
+
+def parts_to_bytes(parts: Parts) -> bytes:
+    """The content of the model file, for pickles."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "model"
+        write_parts(path, parts)
+        return path.read_bytes()
+
+
+def parts_of_bytes(content: bytes) -> Parts:
+    """The parts of a model file that is in memory."""
+    # Where a mapped file cannot be removed (Windows) it stays until the system clears its temporary folder.
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+        path = Path(folder) / "model"
+        path.write_bytes(content)
+        return read_parts(path)
+
+
+def _assemble(tensors: dict[str, NDArray], metadata: dict[str, Any], verify: bool) -> Parts:
+    config = Config(**metadata["config"]).validate()
+    kind = metadata["features"]
+    if kind not in ("text", "vectors"):
+        raise CorruptedModelError(f"unknown kind of features {kind!r}")
+    features: TextFeatures | VectorFeatures = (
+        TextFeatures.from_tensors(tensors, config)
+        if kind == "text"
+        else VectorFeatures.from_tensors(tensors, config)
+    )
+    labels = StringTable.from_tensors(
+        take_tensor(tensors, "labels.names", np.uint8),
+        take_tensor(tensors, "labels.offsets", np.int64),
+        "labels.names",
+    )
+    counts = take_tensor(tensors, "labels.counts", np.int64)
+    n_examples, n_trees = metadata["n_examples"], metadata["n_trees"]
+    if type(n_trees) is not int or n_trees != config.trees:
+        raise CorruptedModelError(f"n_trees is {n_trees!r}, but the config has {config.trees} trees")
+    if len(counts) != len(labels) or len(labels) == 0 or counts.min() < 0:
+        raise CorruptedModelError(f"labels.counts does not give {len(labels)} counts")
+    if type(n_examples) is not int or n_examples < counts.max():
+        raise CorruptedModelError(f"n_examples is {n_examples!r}, but a label has {counts.max()} examples")
+    trees = []
+    for number in range(n_trees):
+        tree = LabelTree.from_tensors(tensors, f"tree.{number}")
+        if tree.n_labels != len(labels):
+            raise CorruptedModelError(f"tree.{number} has {tree.n_labels} labels instead of {len(labels)}")
+        shape = (features.n_columns, tree.n_nodes, config.dim)
+        trees.append((tree, _take_parameters(tensors, f"nodes.{number}", shape, verify)))
+    return Parts(config, features, labels, counts, n_examples, trees)
+
+
+def _take_parameters(
+    tensors: dict[str, NDArray], prefix: str, shape: tuple[int, int, int], verify: bool
+) -> DenseParameters:
+    n_features, n_nodes, dim = shape
+    shapes = {"embedding": (n_features, dim), "weights": (n_nodes, dim), "bias": (n_nodes,)}
+    arrays = {}
+    for name, expected in shapes.items():
+        array = tensors[f"{prefix}.{name}"]
+        if array.dtype != np.float32 or array.shape != expected:
+            raise CorruptedModelError(
+                f"{prefix}.{name} is {array.dtype} {array.shape}, but must be float32 {expected}"
+            )
+        wrong = np.isnan(array) if name == "bias" else ~np.isfinite(array) if verify else np.False_
+        if np.any(wrong):
+            raise CorruptedModelError(f"{prefix}.{name} has values that are not finite")
+        arrays[name] = array
+    return DenseParameters(**arrays)
