@@ -8,6 +8,7 @@ import json
 import os
 import signal
 import subprocess
+import sys
 import tempfile
 import time
 from pathlib import Path
@@ -23,6 +24,7 @@ from benchmarks.preparing import Prepared, prepare
 from labeltree.metrics import evaluate
 
 K = 5
+THREAD_VARIABLES = ("OMP", "OPENBLAS", "MKL", "RAYON")
 
 
 class RunError(Exception):
@@ -139,14 +141,16 @@ class Runner:
         job.write_text(json.dumps({**description, "measured": str(measured)}), encoding="utf-8")
         # One thread unless the tool is told otherwise: libraries like to start one per core.
         threads = str(description["threads"] if description["stage"] == "train" else 1)
-        limits = {f"{name}_NUM_THREADS": threads for name in ("OMP", "OPENBLAS", "MKL", "RAYON")}
+        variables = {**os.environ, **{f"{name}_NUM_THREADS": threads for name in THREAD_VARIABLES}}
+        if str(python) != sys.executable:
+            variables.pop("PYTHONPATH", None)  # our packages are not the tool's
         command = [str(python), worker.__file__, str(job)]
         what = f"{description['stage']} {description['kind']}".strip()
         with (folder / "log.txt").open("w+", encoding="utf-8", errors="replace") as log:
             began = time.perf_counter()
             process = subprocess.Popen(
                 command, stdout=log, stderr=log, stdin=subprocess.DEVNULL, start_new_session=True,
-                env={**os.environ, **limits},
+                env=variables,
             )  # fmt: skip
             try:
                 status = process.wait(self.timeout)

@@ -10,10 +10,11 @@ import threading
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from labeltree import cli
-from labeltree.cli_options import options_table
+from labeltree.cli_options import options_table, presets_table
 from labeltree.config import parameters
 
 TOPICS = {
@@ -123,7 +124,8 @@ def test_version(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_docs_page_is_up_to_date() -> None:
     page = (Path(__file__).parents[1] / "docs" / "cli.md").read_text(encoding="utf-8")
-    assert options_table() in page, "run `python docs/make_options.py`"
+    assert f"{options_table()}\n\n{presets_table()}\n" in page, "run `python docs/make_options.py`"
+    assert "`--optimizer sgd`" in presets_table()
 
 
 # train
@@ -136,6 +138,8 @@ def test_train_reports_and_replaces_atomically(text_data: Path, tmp_path: Path) 
     assert done.returncode == 0
     assert done.stdout == ""
     assert "80 rows, 4 labels" in done.stderr
+    assert "; loss " in done.stderr
+    assert "Warning" not in done.stderr
     assert str(path) in done.stderr
     assert os.listdir(tmp_path) == ["m.labeltree"]
     assert path.stat().st_size > 1000
@@ -346,13 +350,17 @@ def test_inspect(text_model: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert facts["config"]["dim"] == 8
     assert facts["file_bytes"] == text_model.stat().st_size
     text = "\n".join(lines_of(capsys, "inspect", text_model))
-    assert "dim: 8" in text
-    assert "depth" in text
+    assert "\n  dim: 8\n" in text
+    assert "\n  max-leaves: 2\n" in text
+    assert "\ntraining rows: 80\n" in text
+    assert "_" not in text.replace("__label__", "").replace(str(text_model), "")
 
 
-def test_exported_tree_can_be_trained_on(text_model: Path, text_data: Path, tmp_path: Path) -> None:
+def test_exported_tree_can_be_trained_on(
+    text_model: Path, text_data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     tree = tmp_path / "tree.txt"
-    assert cli.main(["inspect", str(text_model), "--tree", str(tree)]) == 0
+    assert lines_of(capsys, "inspect", text_model, "--tree", tree) == []  # only a notice, on standard error
     path = tmp_path / "m"
     assert cli.main(["train", str(text_data), "-o", str(path), *SMALL, "--tree", str(tree)]) == 0
     assert cli.main(["inspect", str(path), "--tree", str(tmp_path / "again.txt")]) == 0
@@ -394,3 +402,83 @@ def test_cold_kernels_are_announced_at_the_start(
     captured = capsys.readouterr()
     assert "compiles them" in captured.err
     assert "compiles them" not in captured.out
+
+
+@pytest.mark.parametrize(
+    ("content", "notices", "counts"),
+    [
+        ("__label__bread flour\n", [], (1, 0, 0)),
+        ("flour\noven\n", ["No row of {} has a label, so all scores are 0"], (0, 0, 2)),
+        ("__label__x __label__y a\n", ["All 2 labels of {} are unknown to the model"], (2, 2, 0)),
+        (
+            "__label__x __label__soup a\nb\n",
+            ["1 of 2 rows of {} have no label", "1 of 2 labels of {} are unknown"],
+            (2, 1, 1),
+        ),
+    ],
+)
+def test_what_cannot_match_is_told(
+    content: str,
+    notices: list[str],
+    counts: tuple[int, int, int],
+    text_model: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    data = tmp_path / "test.txt"
+    data.write_text(content)
+    capsys.readouterr()
+    assert cli.main(["test", str(text_model), str(data), "--json"]) == 0
+    captured = capsys.readouterr()
+    lines = [line for line in captured.err.splitlines() if str(data) in line]
+    assert len(lines) == len(notices)
+    assert all(line.startswith(start.format(data)) for line, start in zip(lines, notices, strict=True))
+    facts = json.loads(captured.out)
+    assert (facts["labels"], facts["unknown_labels"], facts["rows_without_labels"]) == counts
+
+
+@pytest.mark.parametrize("options", [[], ["--normalize"]])
+def test_prob_hands_on_normalize(
+    options: list[str], text_model: Path, text_data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from labeltree.model import Model
+
+    given = []
+    original = Model.probability_rows
+
+    def spy(self: Model, *arguments: Any, normalize: bool, threads: int) -> Any:
+        given.append(normalize)
+        return original(self, *arguments, normalize=normalize, threads=threads)
+
+    monkeypatch.setattr(Model, "probability_rows", spy)
+    assert cli.main(["prob", str(text_model), str(text_data), *options]) == 0
+    assert given == [bool(options)]
+
+
+def test_a_speed_is_shown_only_where_it_was_measured() -> None:
+    from labeltree.reports import Result, score_lines
+
+    scores = dict.fromkeys(("p@1", "r@1", "ndcg@1", "psp@1"), 0.5)
+    ids, chances = np.zeros((3000, 1), np.int32), np.zeros((3000, 1), np.float32)
+    assert score_lines(Result(ids, chances, scores, 0.001), [1])[-1] == "3,000 rows"
+    assert score_lines(Result(ids, chances, scores, 2.0), [1])[-1] == (
+        "3,000 rows; search alone: 2.0 s, 1,500 rows/s"
+    )
+
+
+def test_training_warns_where_no_features_are_left(
+    text_data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = ["train", str(text_data), "-o", str(tmp_path / "m"), *SMALL[:-1]]
+    assert cli.main([*arguments, "--min-count", "1000"]) == 0
+    assert "Warning: no features are left" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("last", "warns"), [(0.2, False), (0.51, False), (0.8, True)])
+def test_training_warns_of_a_risen_loss(last: float, warns: bool, text_model: Path) -> None:
+    from labeltree.model import load
+    from labeltree.reports import training_lines
+
+    text = "\n".join(training_lines(load(text_model), text_model, 1.0, {1: (0.1, 0.1), 2: (0.5, last)}))
+    assert ("Warning: the loss rose from 0.5000 to" in text) == warns
+    assert f"; loss {(0.1 + last) / 2:.4f};" in text

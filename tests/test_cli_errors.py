@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bz2
 import os
 import signal
 import subprocess
@@ -44,6 +45,15 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     flipped[-100] ^= 1
     (path / "flipped.labeltree").write_bytes(flipped)
     (path / "folder").mkdir()
+    (path / "unlabelled.jsonl").write_text('{"text": "x", "label": ["a"]}\n')
+    (path / "unlabelled.tsv").write_text("words\t\n")
+    (path / "twice.toml").write_text("word-ngrams = 1\nword_ngrams = 2\n")
+    (path / "almost.toml").write_text("word-ngram = 1\n")
+    (path / "data.bz2").write_bytes(bz2.compress(DATA.encode()))
+    (path / "data.zip").write_bytes(b"PK\x03\x04\x14\x00\x00\x00")
+    (path / "good.xmlc").write_text("2 3 2\n0 0:1\n1 2:1\n")
+    vectors = path / "vectors.labeltree"
+    assert cli.main(["train", str(path / "good.xmlc"), "-o", str(vectors), *options]) == 0
     return path
 
 
@@ -74,6 +84,29 @@ BAD = [
     ("train {data.txt} -o {good.tree} --tree {good.tree}", 2, "is an input too"),
     ("train {data.txt} -o {good.toml} --config {good.toml}", 2, "is an input too"),
     ("train {data.txt} --dry-run --tree {missing.tree}", 2, "missing.tree"),
+    ("train {data.txt} -o -", 2, "standard output"),
+    ("train {data.txt} -o ''", 2, "the name is empty"),
+    ("inspect {good.labeltree} --tree -", 2, "standard output"),
+    ("train {data.txt} -o {out} -q -v", 2, "exclude each other"),
+    ("train {data.txt} -o {out} --config {type.toml}", 2, "type.toml: dim must be"),
+    ("train {data.txt} -o {out} --config {twice.toml}", 2, "twice.toml: word_ngrams is given twice"),
+    (
+        "train {data.txt} -o {out} --config {almost.toml}",
+        2,
+        "almost.toml: unknown parameter 'word_ngram'; did",
+    ),
+    (
+        "train {unlabelled.txt} -o {out}",
+        1,
+        "read as fasttext, where labels are words that start with '__label__'",
+    ),
+    ("train {unlabelled.jsonl} -o {out}", 1, 'read as jsonl, where labels are the list of the key "labels"'),
+    ("train {unlabelled.tsv} -o {out}", 1, "read as annif, where labels are the subjects"),
+    ("train {data.bz2} -o {out}", 1, "data.bz2: is a bzip2 file"),
+    ("train {data.zip} -o {out}", 1, "data.zip: is a zip archive"),
+    ("predict {good.labeltree} {good.labeltree}", 1, "is a model, not data"),
+    ("predict {vectors.labeltree} {data.txt}", 1, "the model was trained on vectors"),
+    ("test {vectors.labeltree} {bad.jsonl}", 1, "the model was trained on vectors"),
     ("train {missing.txt} -o {out}", 1, "missing.txt"),
     ("train {folder} -o {out}", 1, "folder"),
     ("train {empty.txt} -o {out}", 1, ""),
@@ -88,7 +121,7 @@ BAD = [
     ("test {flipped.labeltree} {data.txt}", 1, "flipped.labeltree"),
     ("test {folder} {data.txt}", 1, "folder"),
     ("test {good.labeltree} {missing.txt}", 1, "missing.txt"),
-    ("test {good.labeltree} {empty.txt}", 1, "no rows"),
+    ("test {good.labeltree} {empty.txt}", 1, "empty.txt: no rows to test on"),
     ("test {good.labeltree} {data.txt} -k 0", 2, "1,3,5"),
     ("test {good.labeltree} {data.txt} -k one", 2, "1,3,5"),
     ("test {good.labeltree} {data.txt} --per-label {nowhere}/x", 2, "does not exist"),
@@ -117,6 +150,7 @@ def test_bad_arguments(
 ) -> None:
     before = {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
     words = line.replace("{", f"{folder}{os.sep}").replace("}", "").split()
+    words = ["" if word == "''" else word for word in words]
     capsys.readouterr()
     assert cli.main(words) == code
     captured = capsys.readouterr()
@@ -251,3 +285,25 @@ def test_closed_standard_input(command: str, folder: Path) -> None:
     assert "Traceback" not in done.stderr
     assert done.stdout == ""
     assert not (folder / "out").exists()
+
+
+@pytest.mark.skipif(os.name != "posix", reason="devices and named pipes")
+def test_devices_and_pipes_are_refused_before_training(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    for name in ("/dev/null", tmp_path / "pipe"):
+        assert cli.main(["train", str(folder / "data.txt"), "-o", str(name)]) == 2
+        assert "is a device or a pipe" in capsys.readouterr().err
+
+
+def test_an_interrupt_while_modules_are_imported(tmp_path: Path) -> None:
+    (tmp_path / "click.py").write_text("raise KeyboardInterrupt\n")
+    done = subprocess.run(
+        [sys.executable, "-m", "labeltree", "--help"],
+        env=os.environ | {"PYTHONPATH": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "Interrupted.\n")

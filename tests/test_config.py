@@ -140,3 +140,25 @@ def test_values_of_numpy_are_pythons() -> None:
     for value in (np.array([8]), np.float64(8), np.bool_(True)):
         with pytest.raises(ParameterError, match="dim must be of type int"):
             make_config({"dim": value})
+
+
+def test_the_nearest_name_is_suggested() -> None:
+    with pytest.raises(ParameterError, match="unknown parameter 'epoch'; did you mean 'epochs'"):
+        make_config({"epoch": 3})
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("dim = 0", "dim must be at least 1, but is 0"),
+        ("batchsize = 3", "unknown parameter 'batchsize'; did you mean 'batch_size'?"),
+        ("batch-size = 3\nbatch_size = 3", "batch_size is given twice"),
+        ('label-prefix = ""', "label_prefix must be non-empty"),
+    ],
+)
+def test_errors_in_a_file_name_it(content: str, message: str, tmp_path: Path) -> None:
+    path = tmp_path / "some.toml"
+    path.write_text(content)
+    with pytest.raises(ParameterError) as caught:
+        make_config(file=path)
+    assert str(caught.value).startswith(f"config file {path}: {message}")

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from labeltree.data.formats import FORMATS, detect_format
+from labeltree.data.formats import FORMATS, detect_format, where_labels_are
 
 CASES = [
     ("fasttext", b"__label__a some words\n", "x.txt"),
@@ -44,3 +44,9 @@ def test_importing_formats_is_free() -> None:
     code = "import sys, labeltree.data.formats, labeltree.data.bad_lines; print(*sys.modules)"
     process = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert not {"numpy", "numba", "scipy"} & set(process.stdout.split())
+
+
+@pytest.mark.parametrize("fmt", FORMATS)
+def test_every_format_says_where_its_labels_are(fmt: str) -> None:
+    assert where_labels_are(fmt, "__label__").startswith("labels are ")
+    assert ("'#'" in where_labels_are(fmt, "#")) == (fmt == "fasttext")

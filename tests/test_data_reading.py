@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bz2
 import gzip
 import io
 import lzma
@@ -11,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from labeltree.data.bad_lines import BadLines
+from labeltree.data.bad_lines import BadLines, shorten
 from labeltree.data.opening import Source
 from labeltree.data.reading import read_blocks
 from labeltree.errors import DataError, ParameterError
@@ -252,3 +253,33 @@ def test_no_progress_where_the_size_is_unknown(tmp_path: Path, monkeypatch: pyte
     with Source("-", progress=heard.append) as source:
         assert len(list(source.blocks())) == 1
     assert heard == []
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        (b"\xff\xfe x", r"'\xff\xfe x'"),
+        (b"back\\slash", r"'back\\slash'"),
+        (rb"\udcff", r"'\\udcff'"),
+        ("é\t".encode(), r"'é\t'"),
+        (b"x" * 50, f"'{'x' * 40}...'"),
+    ],
+)
+def test_values_in_messages_are_escaped_once(value: bytes, expected: str) -> None:
+    assert shorten(value) == expected
+
+
+@pytest.mark.parametrize(
+    ("content", "kind"),
+    [
+        (bz2.compress(b"words"), "a bzip2 file"),
+        (b"PK\x03\x04\x14\x00", "a zip archive"),
+        (b"\x28\xb5\x2f\xfd\x04", "a zstd file"),
+        (b"\x10\x02\0\0\0\0\0\0{}", "a model, not data"),
+    ],
+)
+def test_other_kinds_of_files_are_recognised(content: bytes, kind: str, tmp_path: Path) -> None:
+    path = tmp_path / "data"
+    path.write_bytes(content)
+    with pytest.raises(DataError, match=f"data: is {kind}; "):
+        Source(path)

@@ -140,3 +140,13 @@ def test_whole_demo_on_a_small_part(tmp_path: Path) -> None:
     assert "labeltree train train.txt -o my.labeltree" in printed
     assert str(path) in printed
     assert any(line.strip().startswith("+ ") for line in lines), "nothing right among the examples"
+
+
+def test_the_model_is_kept_only_if_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    lines: list[str] = []
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    folder = Path(sysconfig.get_paths()["stdlib"], "email")
+    run_demo(lines.append, folders=[folder], max_documents=100)
+    assert list(tmp_path.iterdir()) == []
+    assert "  labeltree demo -o demo.labeltree" in lines

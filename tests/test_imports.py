@@ -143,6 +143,8 @@ def test_the_public_names() -> None:
     for name in labeltree.__all__:
         assert getattr(labeltree, name) is not None
     assert callable(labeltree.train)
+    program = "import labeltree as l; l.config.Config, l.errors.DataError, l.persist, l.tree, l.model.Model"
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=60)
     with pytest.raises(AttributeError, match="trian"):
         labeltree.trian  # noqa: B018
 

@@ -293,3 +293,22 @@ def test_a_file_read_in_blocks_is_the_whole(
     path.write_text("")
     rows, labels, _ = text_model.read(path)
     assert (rows.n_rows, rows.n_columns, labels.n_rows, labels.n_labels) == (0, N_FEATURES, 0, N_LABELS)
+
+
+def test_repr_says_what_it_is(text_model: Model, ensemble: Model) -> None:
+    start = f"<labeltree.Model: {text_model.n_examples:,} rows, {N_LABELS} labels, "
+    assert repr(text_model) == f"{start}{text_model.n_features:,} features, 1 tree>"
+    assert repr(ensemble).endswith("features, 3 trees>")
+
+
+@pytest.mark.parametrize(
+    "X", ["one two", b"one", ["one two"], ("one",), np.array(["one"]), np.array(["a"], object)]
+)
+def test_a_model_of_vectors_refuses_text_by_name(X: Any, vector_model: Model) -> None:
+    with pytest.raises(DataError, match="X is text, but the model was trained on vectors; give a matrix of"):
+        vector_model.predict(X)
+
+
+def test_k_of_0_points_to_the_threshold(text_model: Model) -> None:
+    with pytest.raises(ParameterError, match=r"but is 0.*k=None, threshold"):
+        text_model.predict(TEST.texts, k=0)

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from labeltree import progress
-from labeltree.progress import ProgressBar, counted, duration, kernels_seem_cold, size
+from labeltree.progress import ProgressBar, counted, duration, kernels_seem_cold, layout, size
 
 
 class Terminal(io.StringIO):
@@ -117,3 +117,30 @@ def test_a_closed_error_stream_shows_nothing(monkeypatch: pytest.MonkeyPatch) ->
         with ProgressBar(verbose=verbose) as bar:
             for item in STEPS:
                 bar(item)
+
+
+def test_frames_begin_with_the_stage_and_have_no_stray_comma() -> None:
+    frames = [frame for frame in shown(Terminal()).split("\r") if frame.strip()]
+    assert all(frame.startswith(("reading", "building tree", "training")) for frame in frames)
+    assert not any("| ," in frame or "|," in frame for frame in frames)
+
+
+@pytest.mark.parametrize(
+    ("columns", "expected"),
+    [
+        (100, "training 1/2, epoch 2/3 {percentage:3.0f}%|{bar}| loss 0.2500, 1,234 examples/s, 9.0 s left"),
+        (70, "training 1/2, epoch 2/3 {percentage:3.0f}%|{bar}| loss 0.2500, 9.0 s left"),
+        (52, "training 1/2, epoch 2/3 {percentage:3.0f}%|{bar}| loss 0.2500"),
+        (45, "training 1/2, epoch 2/3 {percentage:3.0f}%|{bar}|"),
+        (30, "training 1/2, epoch 2/3 {percentage:3.0f}%"),
+    ],
+)
+def test_narrow_terminals_show_less(columns: int, expected: str) -> None:
+    assert layout(STEPS[-1], columns) == expected
+
+
+def test_the_first_and_last_loss_of_each_tree_are_kept() -> None:
+    bar = ProgressBar(stream=io.StringIO())
+    for item in [*STEPS, step("train", 3, 0.9, 0.125)]:
+        bar(item)
+    assert bar.losses == {1: (0.5, 0.125)}

@@ -22,13 +22,14 @@ _HOME = {
     "load": "model",
     "train": "training",
 }
+_MODULES = ("config", "errors", "estimator", "metrics", "model", "persist", "training", "tree")
 
 
 def __getattr__(name: str) -> Any:
     from importlib import import_module
 
-    if name == "metrics":
-        return import_module("labeltree.metrics")
+    if name in _MODULES:
+        return import_module(f"labeltree.{name}")
     if name in _HOME:
         return getattr(import_module(f"labeltree.{_HOME[name]}"), name)
     raise AttributeError(f"module 'labeltree' has no attribute {name!r}")

@@ -12,25 +12,30 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import click
+try:
+    import click
 
-from labeltree import __version__
-from labeltree.cli_options import (
-    GroupedCommand,
-    Ranks,
-    check_output,
-    chosen_config,
-    config_options,
-    format_option,
-    input_files,
-    json_option,
-    memory_hint,
-    model_argument,
-    normalize_option,
-    skip_option,
-    threads_option,
-)
-from labeltree.errors import LabelTreeError, ParameterError
+    from labeltree import __version__
+    from labeltree.cli_options import (
+        GroupedCommand,
+        OutputFile,
+        Ranks,
+        check_output,
+        chosen_config,
+        config_options,
+        format_option,
+        input_files,
+        json_option,
+        memory_hint,
+        model_argument,
+        normalize_option,
+        skip_option,
+        threads_option,
+    )
+    from labeltree.errors import DataError, LabelTreeError, ParameterError
+except KeyboardInterrupt:  # Ctrl-C right after the start: `main` is not there yet to say so
+    sys.stderr.write("Interrupted.\n")
+    raise SystemExit(130) from None
 
 USAGE = 2  # as click's own
 INTERRUPTED = 130  # 128 + SIGINT, as shells expect
@@ -44,7 +49,7 @@ def cli() -> None:
 
 @cli.command(cls=GroupedCommand)
 @click.argument("data")
-@click.option("-o", "--output", type=click.Path(path_type=Path), metavar="MODEL", help="The file to write.")
+@click.option("-o", "--output", type=OutputFile(), metavar="MODEL", help="The file to write.")
 @format_option
 @skip_option
 @threads_option
@@ -71,6 +76,8 @@ def train(
 
     Parameters come from the defaults, then --preset, then --config, then the options given.
     """
+    if quiet and verbose:
+        raise click.UsageError("-q / --quiet and -v / --verbose exclude each other; give one.", context)
     config = chosen_config(context, preset=preset, config_file=config_file)
     reading: dict[str, Any] = dict(config=config, format=fmt, skip_bad_lines=skip_bad_lines)
     if dry_run:
@@ -94,7 +101,8 @@ def train(
     model.save(output)
     if not quiet:
         _report_skipped(model.skipped_lines, model.skipped_messages)
-        _print_lines(training_lines(model, output, time.perf_counter() - started), err=True)
+        seconds = time.perf_counter() - started
+        _print_lines(training_lines(model, output, seconds, bar.losses), err=True)
 
 
 @cli.command()
@@ -104,9 +112,7 @@ def train(
     "-k", "ranks", type=Ranks(), default="1,3,5", show_default=True, help="Score the first k labels."
 )
 @json_option
-@click.option(
-    "--per-label", type=click.Path(path_type=Path), metavar="FILE.tsv", help="Write a row per label."
-)
+@click.option("--per-label", type=OutputFile(), metavar="FILE.tsv", help="Write a row per label.")
 @normalize_option
 @format_option
 @skip_option
@@ -125,7 +131,7 @@ def test(
     """Score MODEL on DATA: precision, recall, nDCG and propensity-scored precision over all rows."""
     from labeltree.data.bad_lines import BadLines
     from labeltree.model import load
-    from labeltree.reports import json_text, score, score_lines, write_per_label
+    from labeltree.reports import LabelCounts, json_text, score, score_lines, write_per_label
     from labeltree.streaming import read_rows
 
     if per_label is not None:
@@ -135,12 +141,21 @@ def test(
     bad_lines = BadLines(skip=skip_bad_lines)
     rows, labels = read_rows(loaded.features, loaded.labels, data, fmt, bad_lines)
     _report_skipped(bad_lines.skipped, bad_lines.messages)
+    name = "standard input" if data == "-" else data
+    if rows.n_rows == 0:
+        raise DataError(f"{name}: no rows to test on; give a file with a row per line")
+    counts = LabelCounts.of(labels)
+    _print_lines(counts.notices(name), err=True)
     result = score(loaded, rows, labels, ranks, normalize=normalize, threads=threads)
     if per_label is not None:
         write_per_label(per_label, loaded, result, labels, k=max(ranks))
     if as_json:
         values: dict[str, Any] = {**result.scores, "examples": result.n_rows, "seconds": result.seconds}
-        values |= {"rows_per_second": result.rows_per_second, "skipped": bad_lines.skipped}
+        values |= {
+            "rows_per_second": result.rows_per_second,
+            "skipped": bad_lines.skipped,
+            **counts.facts(),
+        }
         _print_lines([json_text(values)])
     else:
         _print_lines(score_lines(result, ranks))
@@ -200,10 +215,13 @@ def predict(
 @model_argument
 @click.argument("data")
 @json_option
+@normalize_option
 @format_option
 @skip_option
 @threads_option
-def prob(model: Path, data: str, as_json: bool, fmt: str, skip_bad_lines: bool, threads: int) -> None:
+def prob(
+    model: Path, data: str, as_json: bool, normalize: bool, fmt: str, skip_bad_lines: bool, threads: int
+) -> None:
     """Print the probability of each label that DATA gives to a row, in the form of `predict`."""
     from labeltree.data.bad_lines import BadLines
     from labeltree.model import load
@@ -216,7 +234,8 @@ def prob(model: Path, data: str, as_json: bool, fmt: str, skip_bad_lines: bool, 
     bad_lines = BadLines(skip=skip_bad_lines)
     rows, labels = read_rows(loaded.features, loaded.labels, data, fmt, bad_lines)
     _report_skipped(bad_lines.skipped, bad_lines.messages)
-    answers, n_unknown = given_labels(labels, loaded.probability_rows(rows, labels, threads=threads), loaded)
+    chances = loaded.probability_rows(rows, labels, normalize=normalize, threads=threads)
+    answers, n_unknown = given_labels(labels, chances, loaded)
     _print_lines(prediction_lines(answers, as_json))
     if n_unknown:
         click.echo(f"Left out {counted(n_unknown, 'label')} of {data}: unknown to the model.", err=True)
@@ -226,7 +245,7 @@ def prob(model: Path, data: str, as_json: bool, fmt: str, skip_bad_lines: bool, 
 @model_argument
 @json_option
 @click.option(
-    "--tree", "tree_file", type=click.Path(path_type=Path), metavar="FILE", help="Write the tree(s) to FILE."
+    "--tree", "tree_file", type=OutputFile(), metavar="FILE", help="Only write the tree(s) to FILE."
 )
 def inspect(model: Path, as_json: bool, tree_file: Path | None) -> None:
     """Show what MODEL is: parameters, sizes, and the shape of its trees."""
@@ -241,14 +260,13 @@ def inspect(model: Path, as_json: bool, tree_file: Path | None) -> None:
         for path, tree in outputs:
             tree.write(path, loaded.label_names)
             click.echo(f"Tree written to {path}.", err=True)
+        return
     facts = {"file": str(model), "file_bytes": model.stat().st_size, **loaded.inspect()}
     _print_lines([json_text(facts)] if as_json else inspect_lines(facts))
 
 
 @cli.command()
-@click.option(
-    "-o", "--output", type=click.Path(path_type=Path), metavar="MODEL", help="Keep the model in this file."
-)
+@click.option("-o", "--output", type=OutputFile(), metavar="MODEL", help="Keep the model in this file.")
 @click.option(
     "--documents", type=click.IntRange(min=100), default=12_000, show_default=True, help="At most so many."
 )

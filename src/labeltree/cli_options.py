@@ -6,7 +6,7 @@ Nothing here imports numpy or numba: ``labeltree --help`` must be instant.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -143,11 +143,26 @@ class Ranks(click.ParamType):
         return tuple(sorted({int(part) for part in parts}))
 
 
+class OutputFile(click.ParamType):
+    """A file to write. Not standard output: files are written whole or not at all."""
+
+    name = "file"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:
+        if str(value) == "-":
+            self.fail("this cannot go to standard output; give the name of a file", param, ctx)
+        if isinstance(value, str) and not value:
+            self.fail("the name is empty; give the name of a file", param, ctx)
+        return Path(value)
+
+
 def check_output(path: Path, *, inputs: tuple[str | Path, ...] = ()) -> None:
     """Refuse a name that cannot be written, before an hour of work is spent on its content."""
     folder = path.resolve().parent
     if path.is_dir():
         raise ParameterError(f"output {path}: is a folder; give the name of a file in it")
+    if path.exists() and not path.is_file():
+        raise ParameterError(f"output {path}: is a device or a pipe; give the name of a file")
     if not folder.is_dir():
         raise ParameterError(f"output {path}: the folder {folder} does not exist; create it first")
     if not os.access(folder, os.W_OK):
@@ -182,6 +197,22 @@ def options_table() -> str:
         text = parameter.help.replace("|", "\\|")
         lines.append(f"| `{name}` | {_default(parameter)} | {_values(parameter)} | {text} |")
     return "\n".join(lines)
+
+
+def presets_table() -> str:
+    """What each preset changes, for ``docs/cli.md``."""
+    lines = ["| preset | its parameters; the others keep their defaults |", "|---|---|"]
+    for preset, values in PRESETS.items():
+        given = [_as_option(parameter, values) for parameter in parameters() if parameter.name in values]
+        lines.append(f"| `{preset}` | {' '.join(given)} |")
+    return "\n".join(lines)
+
+
+def _as_option(parameter: Parameter, values: Mapping[str, Any]) -> str:
+    value = values[parameter.name]
+    if parameter.type is bool:
+        return f"`{parameter.option}`" if value else f"`--no-{parameter.option[2:]}`"
+    return f"`{parameter.option} {value}`"
 
 
 def _default(parameter: Parameter) -> str:

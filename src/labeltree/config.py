@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -197,14 +197,23 @@ def make_config(
     if file is not None:
         merged |= _read_toml(Path(file))
     merged |= values or {}
-    known = {field.name for field in dataclasses.fields(Config)}
-    for name in merged:
-        if name not in known:
-            raise ParameterError(f"unknown parameter {name!r}; known are {', '.join(sorted(known))}")
+    _check_names(merged)
     return Config(**{name: plain(value) for name, value in merged.items()}).validate()
 
 
+def _check_names(names: Iterable[str]) -> None:
+    known = sorted(field.name for field in dataclasses.fields(Config))
+    for name in names:
+        if name not in known:
+            import difflib
+
+            nearest = difflib.get_close_matches(str(name), known, n=1)
+            hint = f"; did you mean {nearest[0]!r}?" if nearest else f"; known are {', '.join(known)}"
+            raise ParameterError(f"unknown parameter {name!r}{hint}")
+
+
 def _read_toml(path: Path) -> dict[str, Any]:
+    """The parameters in a file; whatever is wrong with them is told with the file's name."""
     try:
         with path.open("rb") as file:
             values = tomllib.load(file)
@@ -212,4 +221,15 @@ def _read_toml(path: Path) -> dict[str, Any]:
         raise ParameterError(f"config file {path}: cannot be read ({error.strerror})") from error
     except ValueError as error:  # also not UTF-8, or a NUL in the file's name
         raise ParameterError(f"config file {path}: not valid TOML ({error})") from error
-    return {name.replace("-", "_"): value for name, value in values.items()}
+    given: dict[str, Any] = {}
+    for written, value in values.items():
+        name = written.replace("-", "_")
+        if name in given:
+            raise ParameterError(f"config file {path}: {name} is given twice, with - and with _; remove one")
+        given[name] = value
+    try:
+        _check_names(given)
+        Config(**given).validate()
+    except ParameterError as error:
+        raise ParameterError(f"config file {path}: {error}") from error
+    return given

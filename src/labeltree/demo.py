@@ -12,7 +12,6 @@ import hashlib
 import os
 import re
 import sysconfig
-import tempfile
 import time
 import warnings
 from collections import Counter
@@ -173,7 +172,10 @@ def run_demo(
     threads: int = 0,
     folders: Sequence[Path] | None = None,
 ) -> Model:
-    """Harvest, train with the defaults, test, show, save; ``echo`` gets every line that a user should see."""
+    """Harvest, train with the defaults, test, show; ``echo`` gets every line that a user should see.
+
+    The model is kept only where ``output`` says so.
+    """
     started = time.perf_counter()
     echo("1. Reading the docstrings of the installed Python libraries (parsed, not imported) ...")
     harvested = harvest(max_documents, seed, folders)
@@ -197,10 +199,12 @@ def run_demo(
     echo("4. Some of them, with the labels found (+ marks the right ones):")
     for line in _example_lines(model, test_part, threads):
         echo(f"   {line}".rstrip())
-    path = Path(tempfile.mkdtemp(prefix="labeltree-"), "demo.labeltree") if output is None else output
-    model.save(path)
-    echo(f"Done in {time.perf_counter() - started:.1f} s. The model is {path}.")
-    for line in _next_steps(path):
+    kept = "The model was not kept: -o FILE does."
+    if output is not None:
+        model.save(output)
+        kept = f"The model is {output}."
+    echo(f"Done in {time.perf_counter() - started:.1f} s. {kept}")
+    for line in _next_steps(output):
         echo(line)
     return model
 
@@ -246,11 +250,13 @@ def _example_lines(model: Model, documents: list[Document], threads: int) -> Ite
     yield ""
 
 
-def _next_steps(path: Path) -> list[str]:
+def _next_steps(path: Path | None) -> list[str]:
+    keep = [] if path else ["  labeltree demo -o demo.labeltree"]
     return [
         "",
         "Try it:",
-        f'  echo "return the mean of an array along an axis" | labeltree predict {path}',
+        *keep,
+        f'  echo "return the mean of an array along an axis" | labeltree predict {path or "demo.labeltree"}',
         "",
         "Then with your own file, a line per document: `__label__bread __label__baking how to bake bread`",
         "  labeltree train train.txt -o my.labeltree",

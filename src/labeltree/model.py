@@ -48,6 +48,12 @@ class Model:
         self.skipped_messages: list[str] = []  # ... and what was wrong with the first few
         self._names: list[str] | None = None
 
+    def __repr__(self) -> str:
+        return (
+            f"<labeltree.Model: {self.n_examples:,} rows, {self.n_labels:,} labels, "
+            f"{self.n_features:,} features, {len(self.trees)} tree{'s' * (len(self.trees) != 1)}>"
+        )
+
     @property
     def label_names(self) -> list[str]:
         if self._names is None:
@@ -203,6 +209,11 @@ class Model:
     def _rows(self, X: Any) -> SparseRows:
         """X in the model's features: texts are transformed, vectors normalised, prepared rows checked."""
         if isinstance(self.features, VectorFeatures):
+            if _holds_text(X):
+                raise DataError(
+                    "X is text, but the model was trained on vectors; "
+                    f"give a matrix of {self.n_features} columns"
+                )
             return self.features.transform(sparse_rows(X, self.n_features))
         if type(X) is SparseRows or is_sparse(X):
             return sparse_rows(X, self.n_features)
@@ -249,6 +260,14 @@ def _of_bytes(content: bytes) -> Model:
     return Model(*parts_of_bytes(content))
 
 
+def _holds_text(X: Any) -> bool:
+    """Whether X is a text or a list of texts, judged by the first one."""
+    if isinstance(X, (str, bytes)):
+        return True
+    is_list = isinstance(X, Sequence) or getattr(X, "ndim", 0) == 1
+    return is_list and isinstance(next(iter(X), None), (str, bytes))
+
+
 def _row(rows: SparseRows, i: int) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
     part = slice(rows.indptr[i], rows.indptr[i + 1])
     return rows.indices[part], rows.values[part]
@@ -257,7 +276,10 @@ def _row(rows: SparseRows, i: int) -> tuple[NDArray[np.int32], NDArray[np.float3
 def _check_k(k: Any) -> int:
     k = plain(k)  # kernels are compiled once per kind of integer
     if type(k) is not int or k < 1:
-        raise ParameterError(f"k must be at least 1, but is {k!r}")
+        raise ParameterError(
+            f"k must be at least 1, but is {k!r}; give a whole number, or for "
+            "all labels of some probability predict(X, k=None, threshold=0.1)"
+        )
     return k
 
 

@@ -20,11 +20,12 @@ class TreeSearch:
     """A tree with its node parameters, ready for the kernels (which get read-only arrays only)."""
 
     def __init__(self, tree: LabelTree, parameters: DenseParameters) -> None:
-        from labeltree.kernels.search import DenseNodes
+        from labeltree.kernels import search
 
+        self.kernels = search  # imported late, but not anew at each call: a call takes microseconds
         self.tree = tree
         self.parameters = DenseParameters(*(read_only(array) for array in parameters))
-        self.nodes = DenseNodes(
+        self.nodes = search.DenseNodes(
             tree.parent, tree.first_child, tree.n_children, tree.label, tree.leaf_of_label, *self.parameters,
             max_children=max(1, int(tree.n_children.max())),
         )  # fmt: skip
@@ -38,23 +39,21 @@ class TreeSearch:
         out_ids: NDArray[np.int32], out_probabilities: NDArray[np.float32],
     ) -> None:  # fmt: skip
         """Fill the k best labels of each row."""
-        from labeltree.kernels.search import search_topk
-
-        search_topk(self.nodes, *_read_only(arrays), k, threshold, normalize, out_ids, out_probabilities)
+        self.kernels.search_topk(
+            self.nodes, *_read_only(arrays), k, threshold, normalize, out_ids, out_probabilities
+        )
 
     def above(
         self, arrays: Arrays, threshold: np.float32, normalize: bool
     ) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32]]:
         """How many labels each row has above the threshold; their ids, sorted within rows; probabilities."""
-        from labeltree.kernels.search import search_above
-
         n_rows = len(arrays[0]) - 1
         capacity = max(1024, 8 * n_rows)
         indptr = np.zeros(n_rows + 1, np.int64)
         ids, probabilities = np.empty(capacity, np.int32), np.empty(capacity, np.float32)
         row = 0
         while True:
-            row = search_above(
+            row = self.kernels.search_above(
                 self.nodes, *_read_only(arrays), row, threshold, normalize, indptr, ids, probabilities
             )
             if row == n_rows:
@@ -67,10 +66,8 @@ class TreeSearch:
 
     def score(self, arrays: Arrays, labels: Labels, normalize: bool) -> NDArray[np.float32]:
         """The probability of each given label of each row."""
-        from labeltree.kernels.search import score_labels
-
         out = np.empty(len(labels[1]), np.float32)
-        score_labels(
+        self.kernels.score_labels(
             self.nodes, *_read_only(arrays), read_only(labels[0]), read_only(labels[1]), normalize, out
         )
         return out

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import sys
 from pathlib import Path
 from types import TracebackType
@@ -12,6 +13,8 @@ if TYPE_CHECKING:
     from labeltree.training import Progress
 
 _BAR_STEPS = 1000
+_LEAST_BAR = 8  # columns
+_USUAL_COLUMNS = 80
 _STAGES = {"read": "reading", "tree": "building tree", "train": "training"}
 
 COLD_NOTICE = (
@@ -30,8 +33,12 @@ class ProgressBar:
         self.shows_lines = verbose and not quiet
         self._bar: Any = None
         self._last: Progress | None = None
+        self.losses: dict[int, tuple[float, float]] = {}  # tree -> the first and the last loss reported
 
     def __call__(self, progress: Progress) -> None:
+        if math.isfinite(progress.loss):
+            first, _ = self.losses.get(progress.tree, (progress.loss, 0.0))
+            self.losses[progress.tree] = first, progress.loss
         if self.shows_bar:
             self._draw(progress)
         if self.shows_lines and self._last is not None and _step(progress) != _step(self._last):
@@ -39,16 +46,15 @@ class ProgressBar:
         self._last = progress
 
     def _draw(self, progress: Progress) -> None:
+        form = layout(progress, _columns(self.stream))
         if self._bar is None:
             from tqdm import tqdm
 
-            # The bar's own rates and times are of its thousand steps, so ours stand in the postfix.
-            layout = "{desc} {percentage:3.0f}%|{bar}| {postfix}"
             self._bar = tqdm(
-                total=_BAR_STEPS, file=self.stream, bar_format=layout, leave=False, dynamic_ncols=True
+                total=_BAR_STEPS, file=self.stream, bar_format=form, leave=False, dynamic_ncols=True
             )
-        self._bar.set_description_str(title(progress), refresh=False)
-        self._bar.set_postfix_str(", ".join(details(progress)), refresh=False)
+        # The bar's own rates and times are of its thousand steps, so the form holds ours.
+        self._bar.bar_format = form
         self._bar.n = round(_BAR_STEPS * min(max(progress.fraction, 0.0), 1.0))
         self._bar.refresh()
 
@@ -88,6 +94,26 @@ def details(progress: Progress) -> list[str]:
     if math.isfinite(progress.seconds_left):
         parts.append(f"{duration(progress.seconds_left)} left")
     return parts
+
+
+def layout(progress: Progress, columns: int) -> str:
+    """The form of the bar; where a terminal is narrow the details go first, then the bar itself."""
+    name, parts = title(progress), details(progress)
+    room = columns - len(name) - len(" 100%||") - _LEAST_BAR
+    if room < 0:
+        return f"{name} {{percentage:3.0f}}%"
+    while parts and len(" " + ", ".join(parts)) > room:
+        # The loss is kept longest, and the speed is missed least.
+        parts.pop(1 if len(parts) > 1 else 0)
+    text = " " + ", ".join(parts) if parts else ""
+    return f"{name} {{percentage:3.0f}}%|{{bar}}|{text}"
+
+
+def _columns(stream: IO[str]) -> int:
+    try:
+        return os.get_terminal_size(stream.fileno()).columns or _USUAL_COLUMNS
+    except (OSError, ValueError):  # it only claims to be a terminal
+        return _USUAL_COLUMNS
 
 
 def duration(seconds: float) -> str:

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from labeltree.training import Estimate
     from labeltree.tree import LabelTree
 
+_RISEN = 1.05  # the first loss is of a part of an epoch, so a little more may be chance
+_LEAST_TIMED_SECONDS = 0.1  # a speed measured in less says nothing
 Answers = Sequence[Sequence[tuple[str, float]]]
 
 # Label names are free text in JSONL and in Python: in lines of text these characters would break the line.
@@ -44,6 +46,45 @@ class Result(NamedTuple):
     @property
     def rows_per_second(self) -> float:
         return self.n_rows / max(self.seconds, 1e-9)
+
+
+class LabelCounts(NamedTuple):
+    """The true labels of a data set, and those that no prediction can match."""
+
+    labels: int
+    unknown_labels: int  # not among the model's
+    rows_without_labels: int
+    rows: int
+
+    @classmethod
+    def of(cls, labels: LabelRows) -> LabelCounts:
+        n_unknown = int(np.count_nonzero(labels.indices < 0))
+        n_empty = int(np.count_nonzero(np.diff(labels.indptr) == 0))
+        return cls(len(labels.indices), n_unknown, n_empty, labels.n_rows)
+
+    def facts(self) -> dict[str, int]:
+        """For ``--json``, where the rows have an entry of their own."""
+        return {name: number for name, number in self._asdict().items() if name != "rows"}
+
+    def notices(self, name: str) -> list[str]:
+        """What lowers the scores for other reasons than the model, a line each."""
+        if self.labels == 0:
+            return [f"No row of {name} has a label, so all scores are 0; is --format the right one?"]
+        lines = []
+        if self.rows_without_labels:
+            lines.append(
+                f"{self.rows_without_labels:,} of {self.rows:,} rows of {name} have no label: they score 0."
+            )
+        if self.unknown_labels == self.labels:
+            lines.append(
+                f"All {self.labels:,} labels of {name} are unknown to the model, so all scores are 0."
+            )
+        elif self.unknown_labels:
+            lines.append(
+                f"{self.unknown_labels:,} of {self.labels:,} labels of {name} are unknown to the model: "
+                "they count as not found."
+            )
+        return lines
 
 
 def score(
@@ -78,8 +119,10 @@ def score_lines(result: Result, ranks: Sequence[int]) -> list[str]:
     table += [
         [name, *(f"{100 * result.scores[f'{key}@{k}']:.2f}" for k in ranks)] for key, name in names.items()
     ]
-    speed = f"{result.n_rows:,} rows in {duration(result.seconds)}, {result.rows_per_second:,.0f} rows/s"
-    return [*align(table), speed]
+    size_and_speed = counted(result.n_rows, "row")
+    if result.seconds >= _LEAST_TIMED_SECONDS:
+        size_and_speed += f"; search alone: {duration(result.seconds)}, {result.rows_per_second:,.0f} rows/s"
+    return [*align(table), size_and_speed]
 
 
 def align(table: Sequence[Sequence[str]]) -> list[str]:
@@ -130,14 +173,36 @@ def given_labels(labels: LabelRows, chances: NDArray[np.float32], model: Model) 
     return answers, int(np.count_nonzero(labels.indices < 0))
 
 
-def training_lines(model: Model, path: Path, seconds: float) -> list[str]:
-    """What was trained, in a few lines."""
+def training_lines(
+    model: Model, path: Path, seconds: float, losses: Mapping[int, tuple[float, float]]
+) -> list[str]:
+    """What was trained, in a few lines; ``losses`` are the first and the last of each tree."""
     depths = [tree.statistics()["depth_max"] for tree in model.label_trees]
+    last = [pair[1] for pair in losses.values()]
+    loss = f"loss {sum(last) / len(last):.4f}; " if last else ""
     return [
+        *_warnings(model, losses),
         f"Trained on {model.n_examples:,} rows, {model.n_labels:,} labels, {model.n_features:,} features; "
-        f"{counted(len(depths), 'tree')}, depth {max(depths):.0f}; {duration(seconds)}.",
+        f"{counted(len(depths), 'tree')}, depth {max(depths):.0f}; {loss}{duration(seconds)}.",
         f"Model written to {path} ({size(path.stat().st_size)}).",
     ]
+
+
+def _warnings(model: Model, losses: Mapping[int, tuple[float, float]]) -> list[str]:
+    lines = []
+    if model.n_features == 0:
+        lines.append(
+            "Warning: no features are left, so every text gets the same labels; "
+            f"--min-count is {model.config.min_count}, use a smaller one."
+        )
+    for first, last in losses.values():
+        if last > _RISEN * first:
+            lines.append(
+                f"Warning: the loss rose from {first:.4f} to {last:.4f}; "
+                f"--lr is {model.config.lr:g}, use a smaller one."
+            )
+            break
+    return lines
 
 
 def estimate_lines(estimate: Estimate) -> list[str]:
@@ -157,23 +222,50 @@ _SIZES = {
 }
 
 
-def inspect_lines(facts: Mapping[str, Any], indent: int = 0) -> list[str]:
-    """``name: value`` lines; what is inside is indented."""
+_FACTS = {
+    "file_bytes": "file size",
+    "n_examples": "training rows",
+    "n_features": "features",
+    "n_labels": "labels",
+    "n_labels_without_examples": "labels without training rows",
+    "parameter_bytes": "node and word vectors",
+    "n_nodes": "nodes",
+    "n_inner_nodes": "inner nodes",
+    "depth_min": "depth of a label, least",
+    "depth_mean": "depth of a label, on average",
+    "depth_max": "depth of a label, greatest",
+    "arity_min": "children of an inner node, fewest",
+    "arity_mean": "children of an inner node, on average",
+    "arity_max": "children of an inner node, most",
+}
+
+
+def inspect_lines(facts: Mapping[str, Any]) -> list[str]:
+    """``name: value`` lines, parameters under the names that the command line gives them."""
     lines = []
     for name, value in facts.items():
-        start = f"{' ' * indent}{name.replace('_', ' ')}:"
-        if isinstance(value, Mapping):
-            lines += [start, *inspect_lines(value, indent + 2)]
-        elif isinstance(value, list):
-            for number, item in enumerate(value, start=1):
-                lines += [f"{start[:-1]} {number}:", *inspect_lines(item, indent + 2)]
-        elif isinstance(value, float):
-            lines.append(f"{start} {value:.6g}")
-        elif name.endswith("bytes"):
-            lines.append(f"{start} {value:,} ({size(value)})")
+        if name == "config":
+            lines.append("parameters:")
+            lines += [f"  {key.replace('_', '-')}: {_parameter_value(item)}" for key, item in value.items()]
+        elif name == "trees":
+            for number, tree in enumerate(value, start=1):
+                lines += [f"tree {number}:", *(f"  {_fact(key, item)}" for key, item in tree.items())]
         else:
-            lines.append(f"{start} {value}")
+            lines.append(_fact(name, value))
     return lines
+
+
+def _parameter_value(value: Any) -> str:
+    return ("no", "yes")[value] if isinstance(value, bool) else str(value)
+
+
+def _fact(name: str, value: Any) -> str:
+    start = f"{_FACTS.get(name, name.replace('_', ' '))}:"
+    if isinstance(value, float):
+        return f"{start} {value:.6g}"
+    if name.endswith("bytes"):
+        return f"{start} {size(value)}"
+    return f"{start} {value:,}" if isinstance(value, int) else f"{start} {value}"
 
 
 def tree_files(path: Path, trees: Sequence[LabelTree]) -> list[tuple[Path, LabelTree]]:

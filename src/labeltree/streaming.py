@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from labeltree.data.bad_lines import BadLines
-from labeltree.data.formats import check_format, detect_format
+from labeltree.data.bad_lines import BadLines, shorten
+from labeltree.data.formats import UTF8_MARK, check_format, detect_format
 from labeltree.data.opening import Source
 from labeltree.data.reading import read_blocks
 from labeltree.data.rows import LabelRows, SparseRows, join_labels, join_rows
@@ -17,6 +18,8 @@ from labeltree.features.text import TextFeatures
 from labeltree.features.vectors import VectorFeatures
 
 Features = TextFeatures | VectorFeatures
+
+_XMLC_BEGINNING = re.compile(rb"[\d,]+(?::\S*)?")  # the first word of a row: labels, or a feature
 
 
 def stream_rows(
@@ -54,6 +57,12 @@ def _read_vectors(
         raise DataError(
             f"{source.name}: the model was trained on numbered features, so its input must be XMLC rows "
             f"like 3:0.5 9:1, but the format is {fmt}"
+        )
+    words = source.first_bytes.removeprefix(UTF8_MARK).split(maxsplit=1)
+    if fmt == "auto" and words and not _XMLC_BEGINNING.fullmatch(words[0]) and not bad_lines.skip:
+        raise DataError(
+            f"{source.name}: begins like text ({shorten(words[0])}), but the model was trained on vectors; "
+            "give XMLC rows like 3:0.5 9:1, or train a model on text"
         )
     return read_xmlc(
         source, bad_lines=bad_lines, n_columns=features.n_columns, n_labels=len(labels), header="optional"

@@ -15,7 +15,7 @@ from labeltree.build import TREES, build_tree, check_tree
 from labeltree.build.profiles import label_profiles
 from labeltree.config import Config, make_config
 from labeltree.data.bad_lines import BadLines
-from labeltree.data.formats import check_format, detect_format
+from labeltree.data.formats import check_format, detect_format, where_labels_are
 from labeltree.data.labels import label_rows
 from labeltree.data.matrices import is_sparse, sparse_rows
 from labeltree.data.memory import text_blocks
@@ -53,6 +53,7 @@ class TrainingData(NamedTuple):
     Y: LabelRows
     labels: StringTable
     bad_lines: BadLines
+    format: str = ""  # of the file; empty for objects in memory
 
 
 class Estimate(NamedTuple):
@@ -206,7 +207,12 @@ def read_training_data(
     if data.X.n_rows == 0:
         raise DataError(f"{place}no rows to train on")
     if len(data.Y.indices) == 0:
-        hint = f"; labels start with {config.label_prefix!r} (see label_prefix and format)" if place else ""
+        hint = ""
+        if data.format:
+            found = where_labels_are(data.format, config.label_prefix)
+            hint = (
+                f"; it was read as {data.format}, where {found}; set the format (--format) if it is another"
+            )
         raise DataError(f"{place}no row has a label{hint}")
     return data
 
@@ -228,10 +234,10 @@ def _read_file(
             rows, Y = read_xmlc(source, bad_lines=bad_lines)
             vectors, rows = VectorFeatures.fit(rows, config)
             labels = StringTable.from_strings([str(label) for label in range(Y.n_labels)])
-            return TrainingData(vectors, rows, Y, labels, bad_lines)
+            return TrainingData(vectors, rows, Y, labels, bad_lines, found)
         blocks = read_blocks(source, found, bad_lines=bad_lines)
         features, labels, rows, Y = TextFeatures.fit(blocks, config, bad_lines)
-    return TrainingData(features, rows, Y, labels, bad_lines)
+    return TrainingData(features, rows, Y, labels, bad_lines, found)
 
 
 def _read_memory(X: Any, Y: Any, config: Config, label_names: Sequence[str] | None) -> TrainingData:

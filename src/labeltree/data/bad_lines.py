@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import re
+
 from labeltree.errors import DataError
 
+# What `repr` makes of a byte that is not UTF-8; after a backslash it is text of the file itself.
+_STRAY_BYTE = re.compile(r"(?<!\\)\\udc([89a-f][0-9a-f])")
 _SHOWN = 40  # characters of a value shown in a message
 
 
@@ -39,8 +43,9 @@ class BadLines:
 
 def shorten(value: bytes) -> str:
     """A value for a message: quoted, without line ends, at most 40 characters."""
-    text = value[: 4 * _SHOWN].decode("utf-8", "backslashreplace")
-    return repr(text if len(text) <= _SHOWN else text[:_SHOWN] + "...")
+    text = value[: 4 * _SHOWN].decode("utf-8", "surrogateescape")
+    quoted = repr(text if len(text) <= _SHOWN else text[:_SHOWN] + "...")
+    return _STRAY_BYTE.sub(r"\\x\1", quoted)
 
 
 def line_message(source: str, line: int, reason: str, column: int, value: bytes, fix: str) -> str:

@@ -54,6 +54,16 @@ def detect_format(first_bytes: bytes, path: str) -> str:
     return next((fmt for extension, fmt in _EXTENSIONS.items() if name.endswith(extension)), "fasttext")
 
 
+def where_labels_are(fmt: str, label_prefix: str) -> str:
+    """How a file of this format gives labels, for those who find that it has none."""
+    return {
+        "fasttext": f"labels are words that start with {label_prefix!r} (label_prefix, --label-prefix)",
+        "xmlc": "labels are the numbers before the first space of a row",
+        "jsonl": 'labels are the list of the key "labels"',
+        "annif": "labels are the subjects in angle brackets after the tab",
+    }[fmt]
+
+
 def check_format(fmt: str) -> str:
     """``fmt``, or an error that lists the known formats."""
     if fmt not in FORMAT_CHOICES:

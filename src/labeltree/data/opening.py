@@ -6,6 +6,7 @@ import gzip
 import io
 import lzma
 import os
+import re
 import stat
 import sys
 import zlib
@@ -24,6 +25,13 @@ BLOCK_BYTES = 1 << 22
 
 _GZIP_MAGIC = b"\x1f\x8b"
 _XZ_MAGIC = b"\xfd7zXZ\x00"
+# What is often given by mistake: how it begins, what it is, what to do.
+_OTHER_KINDS = (
+    (re.compile(rb"BZh[1-9]1AY&SY"), "a bzip2 file", "unpack it, or compress it with gzip or xz"),
+    (re.compile(rb"PK\x03\x04"), "a zip archive", "unpack it, and give a file of it"),
+    (re.compile(rb"\x28\xb5\x2f\xfd"), "a zstd file", "unpack it, or compress it with gzip or xz"),
+    (re.compile(rb".{5}\0{3}\{", re.DOTALL), "a model, not data", "give the model first, then the data"),
+)
 _PEEK_BYTES = 1 << 16  # read ahead to detect the format
 _LONGEST_PEEK = 1 << 20  # a first line longer than this is judged by its beginning
 
@@ -62,6 +70,7 @@ class Source:
         try:
             stream = self._decompressed(self._raw)
             self.first_bytes = self._peek(stream)
+            self._refuse_other_kinds()
         except BaseException:
             self.close()
             raise
@@ -98,6 +107,11 @@ class Source:
                 break
             peeked += more
         return peeked
+
+    def _refuse_other_kinds(self) -> None:
+        for beginning, kind, fix in _OTHER_KINDS:
+            if beginning.match(self.first_bytes):
+                raise DataError(f"{self.name}: is {kind}; {fix}")
 
     def _read(self, stream: Any, n_bytes: int) -> bytes:
         part = bytearray(n_bytes)
