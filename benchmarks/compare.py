@@ -24,7 +24,7 @@ from benchmarks import report
 from benchmarks.datasets import ALL_SETS, MissingData, data_file
 from benchmarks.environments import InstallError, cache_folder
 from benchmarks.preparing import Prepared, prepare
-from benchmarks.running import RunError, Runner, Tool, discover
+from benchmarks.running import RunError, Runner, Tool, discover, fingerprint
 
 ROOT = Path(__file__).parents[1]
 TOOLS = Path(__file__).parent / "tools"
@@ -131,6 +131,8 @@ def compare(
         began = time.perf_counter()
         try:
             record |= runner.run(tool, prepared, n_threads, seed=repeat)
+            if fingerprint(tool.path, tool.module, tool.settings) != tool.fingerprint:
+                raise RunError("its source changed during the comparison; start it again")
         except (RunError, InstallError) as error:
             record["error"] = clean(str(error), runner.cache)
             given_up.add((tool.name, n_threads))

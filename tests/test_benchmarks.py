@@ -172,6 +172,17 @@ def test_a_changed_tool_runs_again(toy: Prepared, fakes: Path, tmp_path: Path) -
     assert ledger.valid("toy", [discover(fakes)["oracle"]], toy.digest) == []
 
 
+def test_a_tool_that_changes_meanwhile_does_not_count(toy: Prepared, fakes: Path, tmp_path: Path) -> None:
+    tools = [discover(fakes)["oracle"]]
+    (fakes / "fake.py").write_text(FAKE + "# edited")
+    runner = Runner(tmp_path / "cache", timeout=60)
+    runner.rehearsed.add("oracle")
+    records = compare.compare(toy, tools, (1,), 2, runner, compare.Ledger(tmp_path / "out"))
+    assert [record["error"] for record in records] == [
+        "its source changed during the comparison; start it again"
+    ]
+
+
 def test_dear_runs_are_not_repeated(toy: Prepared, fakes: Path, tmp_path: Path) -> None:
     tools = [discover(fakes)["oracle"]]
     runner = Runner(tmp_path / "cache", timeout=60)
