@@ -140,7 +140,7 @@ def test_long_profiles_are_cut_to_their_strongest_entries(monkeypatch: pytest.Mo
     rows = random_rows(100, 60, seed=4)
     strongest = np.sort(rows, axis=1)[:, -5:-4]
     expected = build_kmeans(from_dense(np.where(rows >= strongest, rows, 0.0)), 3, 5)
-    monkeypatch.setattr(kmeans_module, "_ENTRIES_PER_LABEL", 5)
+    monkeypatch.setattr(kmeans_module, "ENTRIES_PER_LABEL", 5)
     assert build_kmeans(from_dense(rows), 3, 5) == expected
 
 

@@ -85,6 +85,16 @@ def test_threads_and_tasks_do_not_matter(monkeypatch: pytest.MonkeyPatch) -> Non
             assert all(np.array_equal(a, b) for a, b in zip(whole[:3], again[:3], strict=True))
 
 
+@pytest.mark.parametrize("entries_per_task", [100, 1 << 21])
+def test_cut_in_each_task_or_afterwards(monkeypatch: pytest.MonkeyPatch, entries_per_task: int) -> None:
+    monkeypatch.setattr(profiles_module, "_ENTRIES_PER_TASK", entries_per_task)
+    X, Y = random_data(300, 70, seed=4)
+    whole = profiles_module.strongest_entries(label_profiles(X, Y, Pool(1)), 3)
+    again = label_profiles(X, Y, Pool(1), 3)
+    assert np.diff(again.indptr).max() == 3
+    assert all(np.array_equal(a, b) for a, b in zip(whole[:3], again[:3], strict=True))
+
+
 def test_rows_must_match() -> None:
     with pytest.raises(DataError, match="X has 1 rows, but Y has 2"):
         label_profiles(sparse_rows([{}]), label_rows([set(), set()], 1), Pool(1))

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from labeltree.build import TREES, build_tree, check_tree
-from labeltree.build.profiles import label_profiles
+from labeltree.build.profiles import ENTRIES_PER_LABEL, label_profiles
 from labeltree.config import Config, make_config
 from labeltree.data.bad_lines import BadLines
 from labeltree.data.formats import check_format, detect_format, where_labels_are
@@ -107,7 +107,7 @@ def train(
         names = data.labels.strings()
         # Kept for the other trees; for a single one they are freed before training.
         is_shared = config.tree == "kmeans" and config.trees > 1
-        profiles = label_profiles(data.X, data.Y, pool) if is_shared else None
+        profiles = label_profiles(data.X, data.Y, pool, ENTRIES_PER_LABEL) if is_shared else None
         trees = []
         for number in range(config.trees):
             seed = tree_seed(config.seed, number)

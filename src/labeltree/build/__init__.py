@@ -40,9 +40,10 @@ def build_tree(
     """
     if config.tree == "kmeans":
         from labeltree.build.kmeans import build_kmeans
-        from labeltree.build.profiles import label_profiles
+        from labeltree.build.profiles import ENTRIES_PER_LABEL, label_profiles
 
-        profiles = label_profiles(X, Y, pool) if profiles is None else profiles
+        if profiles is None:
+            profiles = label_profiles(X, Y, pool, ENTRIES_PER_LABEL)
         seed = config.seed if seed is None else seed
         return build_kmeans(profiles, config.arity, config.max_leaves, config.kmeans_eps, seed, pool)
     if config.tree in ("huffman", "complete"):

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labeltree.build.complete import check_arity
+from labeltree.build.profiles import ENTRIES_PER_LABEL, strongest_entries
 from labeltree.data.rows import SparseRows
 from labeltree.errors import ParameterError, TreeError
 from labeltree.parallel import Pool, row_slices
@@ -14,10 +15,6 @@ from labeltree.tree import LabelTree
 # Groups with more entries are split step by step, their rows scored on all threads; the others are tasks of
 # their own. It must not depend on the number of threads: the two ways may differ in the last bit.
 _ENTRIES_OF_LARGE_GROUP = 1 << 21
-
-# The strongest entries of a profile decide where its label belongs: trees from so many were as good as from
-# all of them (mean similarity to the group's centroid, three data sets, arity 2 and 8), in half the time.
-_ENTRIES_PER_LABEL = 500
 
 
 def build_kmeans(
@@ -39,7 +36,7 @@ def build_kmeans(
         raise TreeError("a tree needs at least one label, but there are no profiles")
     if max_leaves < 1:
         raise ParameterError(f"max_leaves must be at least 1, but is {max_leaves}")
-    profiles = _strongest_entries(profiles)
+    profiles = strongest_entries(profiles, ENTRIES_PER_LABEL)
     members = np.arange(profiles.n_rows, dtype=np.int32)  # labels, those of one group together
     starts, sizes = np.zeros(1, np.int64), np.full(1, profiles.n_rows)  # one level's groups: its nodes
     states = np.full(1, seed, np.uint64)
@@ -64,19 +61,6 @@ def build_kmeans(
         starts = before + np.repeat(starts[inner] - before[first_child[inner]], n_children[inner])
         sizes = child_sizes
     return LabelTree(np.concatenate(parent).astype(np.int32), np.concatenate(label).astype(np.int32))
-
-
-def _strongest_entries(profiles: SparseRows) -> SparseRows:
-    from labeltree.kernels.tree import keep_strongest
-
-    lengths = np.diff(profiles.indptr)
-    if lengths.max() <= _ENTRIES_PER_LABEL:
-        return profiles
-    n_entries = int(np.minimum(lengths, _ENTRIES_PER_LABEL).sum())
-    indptr = np.zeros(profiles.n_rows + 1, np.int64)
-    indices, values = np.empty(n_entries, np.int32), np.empty(n_entries, np.float32)
-    keep_strongest(profiles, _ENTRIES_PER_LABEL, indptr, indices, values)
-    return SparseRows(indptr, indices, values, profiles.n_columns)
 
 
 def _child_states(

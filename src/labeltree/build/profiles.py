@@ -8,13 +8,17 @@ from labeltree.data.rows import LabelRows, SparseRows
 from labeltree.errors import DataError
 from labeltree.parallel import Pool
 
+# The strongest entries of a profile decide where its label belongs: trees from so many were as good as from
+# all of them (mean similarity to the group's centroid, three data sets, arity 2 and 8), in half the time.
+ENTRIES_PER_LABEL = 500
 _ENTRIES_PER_TASK = 1 << 21  # at most, unless a single label has more; bounds the memory of a task
 
 
-def label_profiles(X: SparseRows, Y: LabelRows, pool: Pool) -> SparseRows:
+def label_profiles(X: SparseRows, Y: LabelRows, pool: Pool, max_entries: int | None = None) -> SparseRows:
     """(n_labels, n_features): the mean of the rows with each label, scaled to length 1.
 
-    Labels without examples, or whose rows are empty, have an empty profile.
+    Labels without examples, or whose rows are empty, have an empty profile. With ``max_entries`` only the
+    strongest entries of each are kept, and the memory of all is never needed.
     """
     from labeltree.kernels.tree import group_rows_by_label, sum_profiles
 
@@ -31,12 +35,28 @@ def label_profiles(X: SparseRows, Y: LabelRows, pool: Pool) -> SparseRows:
         indptr = np.zeros(last - first + 1, np.int64)
         indices, values = np.empty(bound, np.int32), np.empty(bound, np.float32)
         filled = sum_profiles(X, label_indptr, label_rows, first, last - first, indptr, indices, values)
-        return np.diff(indptr), indices[:filled].copy(), values[:filled].copy()
+        whole = SparseRows(indptr, indices[:filled], values[:filled], X.n_columns)
+        kept = whole if max_entries is None else strongest_entries(whole, max_entries)
+        return np.diff(kept.indptr), kept.indices.copy(), kept.values.copy()
 
     lengths, indices, values = zip(*pool.map(sum_task, range(len(edges) - 1)), strict=True)
     indptr = np.zeros(Y.n_labels + 1, np.int64)
     np.cumsum(np.concatenate(lengths), out=indptr[1:])
     return SparseRows(indptr, np.concatenate(indices), np.concatenate(values), X.n_columns)
+
+
+def strongest_entries(profiles: SparseRows, max_entries: int) -> SparseRows:
+    """The profiles with at most so many entries each, those of the largest values."""
+    from labeltree.kernels.tree import keep_strongest
+
+    lengths = np.diff(profiles.indptr)
+    if lengths.max(initial=0) <= max_entries:
+        return profiles
+    n_entries = int(np.minimum(lengths, max_entries).sum())
+    indptr = np.zeros(profiles.n_rows + 1, np.int64)
+    indices, values = np.empty(n_entries, np.int32), np.empty(n_entries, np.float32)
+    keep_strongest(profiles, max_entries, indptr, indices, values)
+    return SparseRows(indptr, indices, values, profiles.n_columns)
 
 
 def _task_edges(
