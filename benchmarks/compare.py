@@ -189,13 +189,14 @@ def main(argv: Sequence[str] | None = None) -> None:
             continue
         columns = (*report.ACCURACY, *report.TRAINING, *report.PREDICTION)
         print(f"\n## {name}\n\n{report.table(records, columns, spread=False)}\n", flush=True)
-        page = report.page(name, records, notes, command)
-        (chosen.output / f"{name}.md").write_text(page, encoding="utf-8")
         if chosen.plot:
             from benchmarks.plotting import plot
 
             for path in plot(name, records, chosen.output):
                 print(f"wrote {path}")
+        figures = sorted(path.name for path in chosen.output.glob(f"{name}-*.svg"))
+        page = report.page(name, records, notes, command, figures)
+        (chosen.output / f"{name}.md").write_text(page, encoding="utf-8")
 
 
 if __name__ == "__main__":

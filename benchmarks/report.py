@@ -90,14 +90,16 @@ def table(records: Iterable[Record], columns: Sequence[Column], *, spread: bool)
     return "\n".join([lines[0], rule, *lines[1:], *failures])
 
 
-def page(name: str, records: Sequence[Record], notes: dict[str, str], command: str) -> str:
+def page(
+    name: str, records: Sequence[Record], notes: dict[str, str], command: str, figures: Sequence[str] = ()
+) -> str:
     """The results page of one data set."""
     first = records[0]
     used = {record["tool"]: record.get("version") for record in records if "error" not in record}
     sections = [
         f"# {name}",
-        f"Written by `{command}`; each number is mean [least..most] over the runs. "
-        "How they are measured: [benchmarks](../benchmarks.md).",
+        f"Written by `{command}`, with the runs of earlier commands that still count. Each number is mean "
+        "[least..most] over the runs. How they are measured: [benchmarks](../benchmarks.md).",
         f"{first['n_train']} training rows, {first['n_test']} test rows, {first['n_features']} features, "
         f"{first['n_labels']} labels. Machine: {first['machine']}.",
         "## Accuracy (percent, all test rows)",
@@ -106,6 +108,7 @@ def page(name: str, records: Sequence[Record], notes: dict[str, str], command: s
         table(records, TRAINING, spread=True),
         "## Prediction (one thread, k = 5)",
         table(records, PREDICTION, spread=True),
+        *(f"![{name}]({figure})" for figure in figures),
         "## Tools",
         "\n".join(f"- **{tool}** {version}: {notes.get(tool, '')}." for tool, version in used.items()),
     ]
