@@ -25,3 +25,15 @@ def shared_data() -> Path:
     if not folder.is_dir():
         pytest.skip(f"real data sets not found in {folder}; set LABELTREE_DATA to their folder")
     return folder
+
+
+@pytest.fixture
+def small_file(tmp_path: Path) -> Path:
+    """A small model file with every kind of tensor."""
+    from small_files import METADATA, small_tensors
+
+    from labeltree.persist import write_model
+
+    path = tmp_path / "small.labeltree"
+    write_model(path, small_tensors(), METADATA)
+    return path

@@ -17,29 +17,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
+from small_files import METADATA, posix, small_tensors
 
 from labeltree.errors import ModelFileError, ParameterError
 from labeltree.persist import FORMAT_VERSION, read_model, write_model
 from labeltree.persist_read import DTYPES
-
-METADATA = {"config": {"tree": "kmeans", "arity": 2, "label_prefix": "étiquette"}, "labels": 3}
-posix = pytest.mark.skipif(os.name != "posix", reason="file modes, links and pipes of POSIX")
-
-
-def small_tensors() -> dict[str, np.ndarray]:
-    return {
-        "weights": np.arange(12, dtype=np.float32).reshape(3, 4),
-        "first_child": np.array([1, -1, -1], dtype=np.int32),
-        "names": np.frombuffer(b"apple" * 200, dtype=np.uint8),
-        "is_leaf": np.array([False, True, True]),
-    }
-
-
-@pytest.fixture
-def small_file(tmp_path: Path) -> Path:
-    path = tmp_path / "small.labeltree"
-    write_model(path, small_tensors(), METADATA)
-    return path
 
 
 def test_round_trip(small_file: Path) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from small_files import METADATA, posix, small_tensors
 
 from labeltree import persist_read
 from labeltree.errors import (
@@ -20,25 +21,6 @@ from labeltree.errors import (
     TruncatedModelError,
 )
 from labeltree.persist import read_model, write_model
-
-METADATA = {"config": {"tree": "kmeans", "arity": 2, "label_prefix": "étiquette"}, "labels": 3}
-posix = pytest.mark.skipif(os.name != "posix", reason="file modes, links and pipes of POSIX")
-
-
-def small_tensors() -> dict[str, np.ndarray]:
-    return {
-        "weights": np.arange(12, dtype=np.float32).reshape(3, 4),
-        "first_child": np.array([1, -1, -1], dtype=np.int32),
-        "names": np.frombuffer(b"apple" * 200, dtype=np.uint8),
-        "is_leaf": np.array([False, True, True]),
-    }
-
-
-@pytest.fixture
-def small_file(tmp_path: Path) -> Path:
-    path = tmp_path / "small.labeltree"
-    write_model(path, small_tensors(), METADATA)
-    return path
 
 
 def raw_file(path: Path, header: Any, data: bytes = b"", *, align: bool = True) -> Path:

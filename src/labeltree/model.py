@@ -19,7 +19,7 @@ from labeltree.features.vectors import VectorFeatures
 from labeltree.model_file import Parts, parts_of_bytes, parts_to_bytes, read_parts, write_parts
 from labeltree.nodes.dense import DenseParameters
 from labeltree.parallel import Pool, check_threads, row_slices
-from labeltree.predicting import TreeSearch, above_average, best_of_trees
+from labeltree.predicting import Arrays, TreeSearch, above_average, best_of_trees
 from labeltree.streaming import Features, read_rows
 from labeltree.tree import LabelTree
 
@@ -112,7 +112,7 @@ class Model:
         probabilities = np.zeros((rows.n_rows, k), np.float32)
 
         def search(part: slice) -> None:
-            arrays = (rows.indptr[part.start : part.stop + 1], rows.indices, rows.values)
+            arrays = _part(rows, part)
             if len(self.trees) == 1:
                 self.trees[0].topk(arrays, k, least, normalize, ids[part], probabilities[part])
                 return
@@ -131,7 +131,7 @@ class Model:
         parts: dict[int, tuple[NDArray, NDArray, NDArray]] = {}
 
         def search(part: slice) -> None:
-            arrays = (rows.indptr[part.start : part.stop + 1], rows.indices, rows.values)
+            arrays = _part(rows, part)
             if len(self.trees) == 1:
                 parts[part.start] = self.trees[0].above(arrays, least, normalize)
             else:
@@ -227,7 +227,7 @@ class Model:
         out = np.zeros(len(labels.indices), np.float32)
 
         def score(part: slice) -> None:
-            arrays = (rows.indptr[part.start : part.stop + 1], rows.indices, rows.values)
+            arrays = _part(rows, part)
             label_indptr = labels.indptr[part.start : part.stop + 1]
             begin, end = label_indptr[0], label_indptr[-1]
             given = (label_indptr - begin, labels.indices[begin:end])
@@ -266,6 +266,11 @@ def _holds_text(X: Any) -> bool:
         return True
     is_list = isinstance(X, Sequence) or getattr(X, "ndim", 0) == 1
     return is_list and isinstance(next(iter(X), None), (str, bytes))
+
+
+def _part(rows: SparseRows, part: slice) -> Arrays:
+    """Some rows for the kernels; their pointers go on counting from the first of all rows."""
+    return rows.indptr[part.start : part.stop + 1], rows.indices, rows.values
 
 
 def _row(rows: SparseRows, i: int) -> tuple[NDArray[np.int32], NDArray[np.float32]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from labeltree.data.rows import LabelRows, SparseRows
+from labeltree.data.rows import LabelRows, SparseRows, pointers
 from labeltree.errors import DataError
 from labeltree.parallel import Pool
 
@@ -40,8 +40,7 @@ def label_profiles(X: SparseRows, Y: LabelRows, pool: Pool, max_entries: int | N
         return np.diff(kept.indptr), kept.indices.copy(), kept.values.copy()
 
     lengths, indices, values = zip(*pool.map(sum_task, range(len(edges) - 1)), strict=True)
-    indptr = np.zeros(Y.n_labels + 1, np.int64)
-    np.cumsum(np.concatenate(lengths), out=indptr[1:])
+    indptr = pointers(np.concatenate(lengths))
     return SparseRows(indptr, np.concatenate(indices), np.concatenate(values), X.n_columns)
 
 

@@ -8,6 +8,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
+from labeltree.data.rows import pointers
 from labeltree.errors import CorruptedModelError, DataError
 from labeltree.features.tensors import read_only
 from labeltree.kernels.strings import (
@@ -108,7 +109,7 @@ class StringTable:
         records, first = self.arrays.records, self.arrays.first
         length = np.empty(len(order), np.int64)
         measure_strings(records, first, order, length)
-        offsets = _running_sum(length)
+        offsets = pointers(length)
         data = np.empty(offsets[-1], np.uint8)
         write_strings(records, first, order, offsets, data)
         return data, offsets
@@ -135,7 +136,7 @@ def pack_strings(strings: Sequence[str | bytes]) -> Pieces:
     """Strings in the form in which tables take them."""
     encoded = [s.encode("utf-8", "surrogatepass") if isinstance(s, str) else s for s in strings]
     data = np.frombuffer(b"".join(encoded), np.uint8)
-    return _pack(data, _running_sum(np.fromiter(map(len, encoded), np.int64, len(encoded))))
+    return _pack(data, pointers(np.fromiter(map(len, encoded), np.int64, len(encoded))))
 
 
 def is_utf8(data: NDArray[np.uint8], offsets: NDArray[np.int64]) -> bool:
@@ -173,12 +174,6 @@ def _check_tensors(data: NDArray[np.uint8], offsets: NDArray[np.int64], name: st
 def _slots_for(n_strings: int) -> int:
     """The power of two that leaves at least half of the slots empty."""
     return 1 << (2 * max(n_strings, 1) - 1).bit_length()
-
-
-def _running_sum(counts: NDArray[np.int64]) -> NDArray[np.int64]:
-    sums = np.zeros(len(counts) + 1, np.int64)
-    np.cumsum(counts, out=sums[1:])
-    return sums
 
 
 def _longer(array: NDArray, n_used: int, length: int) -> NDArray:
