@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 from labeltree.config import make_config
 from labeltree.data.bad_lines import BadLines
@@ -19,7 +20,7 @@ from labeltree.data.rows import LabelRows, SparseRows
 from labeltree.errors import CorruptedModelError, DataError, ParameterError
 from labeltree.features import splitting
 from labeltree.features.strings import StringTable
-from labeltree.features.text import TextFeatures
+from labeltree.features.text import SHORT_TEXT, TextFeatures
 from labeltree.reference import text as reference
 
 # Few distinct words, so that they repeat; long, accented, malformed and awkward ones among them.
@@ -141,6 +142,19 @@ def is_utf8(word: bytes) -> bool:
     return word.decode("utf-8", "replace").encode() == word
 
 
+def room_for_a_row(word_ngrams: int = 1) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+    n_entries = SHORT_TEXT * word_ngrams
+    return np.empty(n_entries, np.int32), np.empty(n_entries, np.float32)
+
+
+def one_row(features: TextFeatures, text: str) -> SparseRows:
+    """The row of a short text by the quick way."""
+    indices, values = room_for_a_row(features.config.word_ngrams)
+    n = features.fill_row(text, indices, values)
+    assert n >= 0
+    return SparseRows(np.array([0, n]), indices[:n], values[:n], features.n_columns)
+
+
 @given(st.lists(lines, min_size=1, max_size=6), settings_grid)
 @settings(deadline=None, max_examples=60)
 def test_one_row_is_as_in_a_batch(texts: list[bytes], values: dict[str, Any]) -> None:
@@ -150,7 +164,7 @@ def test_one_row_is_as_in_a_batch(texts: list[bytes], values: dict[str, Any]) ->
     batch = features.transform_texts([*strings, "twice"])
     for k, string in enumerate(strings):
         row = slice(batch.indptr[k], batch.indptr[k + 1])
-        for single in (features.transform_texts([string]), features.transform_texts((string,))):
+        for single in (one_row(features, string), features.transform_texts([string])):
             assert single.indices.tolist() == batch.indices[row].tolist()
             assert single.values.tobytes() == batch.values[row].tobytes()
             assert single.n_columns == features.n_columns
@@ -217,7 +231,7 @@ def test_weighted_words_agree_with_reference(pairs: list[tuple[str, str]]) -> No
     features, _, rows, _ = TextFeatures.fit([make_block([text, b"a:1 __label__a:b"])], config)
     split = [reference.split_line(line, config, True) for line in (text, b"a:1 __label__a:b")]
     assert_same_rows(rows, reference.fit_lines(split, config).rows)
-    assert equal_rows(features.transform_texts([text.decode()]), features.transform_texts((text.decode(),)))
+    assert equal_rows(one_row(features, text.decode()), features.transform_texts([text.decode()]))
 
 
 @pytest.mark.parametrize(
@@ -235,6 +249,7 @@ def test_bad_weights_name_the_line(token: str) -> None:
     assert (bad_lines.skipped, rows.n_rows) == (1, 1)
     with pytest.raises(DataError, match="a word without a usable weight"):
         features.transform_texts([token])
+    assert features.fill_row(token, *room_for_a_row()) == -1
 
 
 def test_an_empty_label_names_the_line() -> None:
@@ -317,6 +332,13 @@ def test_corrupted_tensors_are_refused(name: str, tensor: np.ndarray | None, mes
 def test_text_that_has_no_utf8_form_is_an_error() -> None:
     with pytest.raises(DataError):
         fitted().transform_texts(["\ud800"])
+    assert fitted().fill_row("\ud800", *room_for_a_row()) == -1
+
+
+def test_the_quick_way_leaves_long_texts_to_the_other() -> None:
+    text = "one two " * (SHORT_TEXT // 8)
+    assert equal_rows(one_row(fitted(), text), fitted().transform_texts([text]))
+    assert fitted().fill_row(text + "x", *room_for_a_row()) == -1
 
 
 def test_threads_do_not_disturb_each_other() -> None:
@@ -326,7 +348,7 @@ def test_threads_do_not_disturb_each_other() -> None:
     failures: list[str] = []
 
     def run(text: str, row: SparseRows) -> None:
-        if not all(equal_rows(features.transform_texts([text]), row) for _ in range(300)):
+        if not all(equal_rows(one_row(features, text), row) for _ in range(300)):
             failures.append(text)
 
     threads = [threading.Thread(target=run, args=pair) for pair in zip(texts, expected, strict=True)]

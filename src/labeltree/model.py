@@ -11,18 +11,20 @@ from numpy.typing import NDArray
 
 from labeltree.config import Config, plain
 from labeltree.data.bad_lines import BadLines
-from labeltree.data.matrices import is_sparse, sparse_rows
+from labeltree.data.matrices import copy_row, is_sparse, sparse_rows
 from labeltree.data.rows import LabelRows, SparseRows, pointers
 from labeltree.errors import DataError, ParameterError
 from labeltree.features.strings import StringTable
+from labeltree.features.text import SHORT_TEXT, TextFeatures
 from labeltree.features.vectors import VectorFeatures
 from labeltree.model_file import Parts, parts_of_bytes, parts_to_bytes, read_parts, write_parts
 from labeltree.nodes.dense import DenseParameters
 from labeltree.parallel import Pool, check_threads, row_slices
-from labeltree.predicting import Arrays, TreeSearch, above_average, best_of_trees
+from labeltree.predicting import Arrays, OneRow, TreeSearch, above_average, best_of_trees
 from labeltree.streaming import Features, read_rows
 from labeltree.tree import LabelTree
 
+_NO_THRESHOLD = np.float32(0.0)
 ROWS_PER_THREAD = 128  # below this a second thread costs more than it saves
 
 
@@ -47,6 +49,7 @@ class Model:
         self.skipped_lines = 0  # bad lines left out when this model was trained ...
         self.skipped_messages: list[str] = []  # ... and what was wrong with the first few
         self._names: list[str] | None = None
+        self._row = OneRow(SHORT_TEXT * config.word_ngrams)
 
     def __repr__(self) -> str:
         return (
@@ -95,10 +98,12 @@ class Model:
         ids, probabilities = self.predict_arrays(
             X, k, threshold=threshold, normalize=normalize, threads=threads
         )
-        return [
-            [(names[id], p) for id, p in zip(row_ids, row_probabilities, strict=True) if id >= 0]
-            for row_ids, row_probabilities in zip(ids.tolist(), probabilities.tolist(), strict=True)
-        ]
+        found = []
+        for row_ids, row_probabilities in zip(ids.tolist(), probabilities.tolist(), strict=True):
+            if row_ids[-1] < 0:
+                del row_ids[row_ids.index(-1) :]
+            found.append([(names[id], p) for id, p in zip(row_ids, row_probabilities, strict=False)])
+        return found
 
     def predict_arrays(
         self, X: Any, k: int = 5, *, threshold: float = 0.0, normalize: bool = False, threads: int = 0
@@ -106,6 +111,13 @@ class Model:
         """Label ids and probabilities, both (n_rows, k), best first; -1 and 0 where fewer labels exist."""
         k = _check_k(k)
         least = _check_threshold(threshold)
+        threads = check_threads(threads)
+        n = self._fill_row(X) if len(self.trees) == 1 else -1
+        if n >= 0:
+            ids, probabilities = np.empty((1, k), np.int32), np.empty((1, k), np.float32)
+            norm = self.features.norm_of_rows
+            if self.trees[0].topk_row(self._row, n, norm, k, least, normalize, ids, probabilities):
+                return ids, probabilities
         rows = self._rows(X)
         n_found = min(k, self.n_labels)
         ids = np.full((rows.n_rows, k), -1, np.int32)
@@ -221,6 +233,15 @@ class Model:
             raise DataError(f"X must be a list of texts, but is {X!r:.60}; wrap a single text in a list")
         return self.features.transform_texts(X if type(X) is list else list(X))
 
+    def _fill_row(self, X: Any) -> int:
+        """Put X into ``self._row`` if it is a single short text or row; returns its length, -1 if it is not."""
+        row = self._row
+        if type(X) is not list:
+            return copy_row(X, self.n_features, row.indices, row.values)
+        if len(X) == 1 and type(X[0]) is str and isinstance(self.features, TextFeatures):
+            return self.features.fill_row(X[0], row.indices, row.values)
+        return -1
+
     def _score(
         self, rows: SparseRows, labels: LabelRows, normalize: bool, threads: int
     ) -> NDArray[np.float32]:
@@ -289,6 +310,8 @@ def _check_k(k: Any) -> int:
 
 
 def _check_threshold(threshold: Any) -> np.float32:
+    if type(threshold) is float and threshold == 0.0:  # the default, for the sake of single rows
+        return _NO_THRESHOLD
     threshold = plain(threshold)
     if type(threshold) not in (int, float):
         raise ParameterError(f"threshold must be a number from 0 to 1, but is {threshold!r}")

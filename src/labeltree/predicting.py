@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
 
 import numpy as np
@@ -9,6 +10,7 @@ from numpy.typing import NDArray
 
 from labeltree.data.rows import pointers
 from labeltree.features.tensors import read_only
+from labeltree.kernels.check import CANONICAL
 from labeltree.nodes.dense import DenseParameters
 from labeltree.tree import LabelTree
 
@@ -16,19 +18,28 @@ Arrays = tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32]]  # ind
 Labels = tuple[NDArray[np.int64], NDArray[np.int32]]  # indptr, label ids
 
 
+class OneRow(threading.local):
+    """Room for a single row, in each thread its own."""
+
+    def __init__(self, n_entries: int) -> None:
+        self.indices = np.empty(n_entries, np.int32)
+        self.values = np.empty(n_entries, np.float32)
+
+
 class TreeSearch:
     """A tree with its node parameters, ready for the kernels (which get read-only arrays only)."""
 
     def __init__(self, tree: LabelTree, parameters: DenseParameters) -> None:
-        from labeltree.kernels import search
+        from labeltree.kernels import search_dense
 
-        self.kernels = search  # imported late, but not anew at each call: a call takes microseconds
+        self.kernels = search_dense  # imported late, but not anew at each call: a call takes microseconds
         self.tree = tree
         self.parameters = DenseParameters(*(read_only(array) for array in parameters))
-        self.nodes = search.DenseNodes(
+        self.nodes = search_dense.DenseNodes(
             tree.parent, tree.first_child, tree.n_children, tree.label, tree.leaf_of_label, *self.parameters,
             max_children=max(1, int(tree.n_children.max())),
         )  # fmt: skip
+        self.table = search_dense.dense_table(self.nodes)
 
     @property
     def parameter_bytes(self) -> int:
@@ -39,9 +50,22 @@ class TreeSearch:
         out_ids: NDArray[np.int32], out_probabilities: NDArray[np.float32],
     ) -> None:  # fmt: skip
         """Fill the k best labels of each row."""
-        self.kernels.search_topk(
-            self.nodes, *_read_only(arrays), k, threshold, normalize, out_ids, out_probabilities
+        self.kernels.dense_topk(
+            self.table, *_read_only(arrays), k, threshold, normalize, out_ids, out_probabilities
         )
+
+    def topk_row(
+        self, row: OneRow, n: int, norm: int, k: int, threshold: np.float32, normalize: bool,
+        out_ids: NDArray[np.int32], out_probabilities: NDArray[np.float32],
+    ) -> bool:  # fmt: skip
+        """As :meth:`topk` for the first n entries of a row, after their normalisation.
+
+        False, and nothing is filled, if there is something wrong with them.
+        """
+        code = self.kernels.dense_topk_row(
+            self.table, row.indices, row.values, n, norm, k, threshold, normalize, out_ids, out_probabilities
+        )
+        return code == CANONICAL
 
     def above(
         self, arrays: Arrays, threshold: np.float32, normalize: bool
@@ -53,8 +77,8 @@ class TreeSearch:
         ids, probabilities = np.empty(capacity, np.int32), np.empty(capacity, np.float32)
         row = 0
         while True:
-            row = self.kernels.search_above(
-                self.nodes, *_read_only(arrays), row, threshold, normalize, indptr, ids, probabilities
+            row = self.kernels.dense_above(
+                self.table, *_read_only(arrays), row, threshold, normalize, indptr, ids, probabilities
             )
             if row == n_rows:
                 break
@@ -67,8 +91,8 @@ class TreeSearch:
     def score(self, arrays: Arrays, labels: Labels, normalize: bool) -> NDArray[np.float32]:
         """The probability of each given label of each row."""
         out = np.empty(len(labels[1]), np.float32)
-        self.kernels.score_labels(
-            self.nodes, *_read_only(arrays), read_only(labels[0]), read_only(labels[1]), normalize, out
+        self.kernels.dense_labels(
+            self.table, *_read_only(arrays), read_only(labels[0]), read_only(labels[1]), normalize, out
         )
         return out
 

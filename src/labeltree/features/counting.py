@@ -51,18 +51,11 @@ def batch_tokens(batch: Batch, word_ids: NDArray[np.int32], config: Config) -> T
     """The tokens of a batch, given the ids of its words."""
     if config.word_ngrams == 1:
         return Tokens(word_ids, batch.weights.copy(), batch.word_end)
-    ids, row_end = with_ngrams(word_ids, batch.words.hashes, batch.word_end, config)
-    return Tokens(ids, batch.weights[:0], row_end)
-
-
-def with_ngrams(
-    word_ids: NDArray[np.int32], hashes: NDArray[np.uint64], word_end: NDArray[np.int64], config: Config
-) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-    ids = np.empty(len(word_ids) * config.word_ngrams, np.int32)
-    row_end = np.empty(len(word_end), np.int64)
-    n = add_ngrams(word_ids, hashes, word_end, config.word_ngrams, config.ngram_buckets, ids, row_end)
+    ids, row_end = np.empty(len(word_ids) * config.word_ngrams, np.int32), np.empty_like(batch.word_end)
+    longest, n_buckets = config.word_ngrams, config.ngram_buckets
+    n = add_ngrams(word_ids, batch.words.hashes, batch.word_end, longest, n_buckets, ids, row_end)
     ids.resize(n, refcheck=False)
-    return ids, row_end
+    return Tokens(ids, batch.weights[:0], row_end)
 
 
 def number_columns(words: StringTable, counts: TokenCounts, min_count: int) -> Columns:

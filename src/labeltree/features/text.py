@@ -23,14 +23,22 @@ from labeltree.features.counting import (
     find_labels,
     inverse_document_frequency,
     number_columns,
-    with_ngrams,
 )
 from labeltree.features.splitting import make_scratch, split_block, text_options
 from labeltree.features.strings import StringTable
 from labeltree.features.tensors import read_only, take_tensor
 from labeltree.features.vectors import NORM_CODES
-from labeltree.kernels.text import DONE, N_PROGRESS, ROW, split_rows
-from labeltree.kernels.weights import TF_BINARY, TF_COUNT, TF_LOG, count_rows, weigh_rows
+from labeltree.kernels.addresses import address_table
+from labeltree.kernels.short_text import (
+    LONGEST,
+    N_BUCKETS,
+    N_SETTINGS,
+    NORM,
+    TF,
+    WEIGHTED,
+    transform_text,
+)
+from labeltree.kernels.weights import NORM_NONE, TF_BINARY, TF_COUNT, TF_LOG, weigh_rows
 
 TF_CODES = {"count": TF_COUNT, "log": TF_LOG, "binary": TF_BINARY}
 SHORT_TEXT = 1024  # characters; a single text up to this length takes the fast path
@@ -40,6 +48,8 @@ _NO_ROWS: NDArray[np.int32] = np.empty(0, np.int32)
 
 class TextFeatures:
     """Maps text to sparse rows. Columns: the words by falling frequency, then the buckets of n-grams."""
+
+    norm_of_rows = NORM_NONE  # a prepared row stays as it is
 
     def __init__(
         self, config: Config, words: StringTable, bucket_row: NDArray[np.int32], idf: NDArray[np.float32]
@@ -102,10 +112,6 @@ class TextFeatures:
 
     def transform_texts(self, texts: Sequence[str]) -> SparseRows:
         """Rows of features. Words that look like labels are words here."""
-        if len(texts) == 1 and type(texts[0]) is str and len(texts[0]) <= SHORT_TEXT:
-            row = self._transform_short(texts[0])
-            if row is not None:
-                return row
         return self.transform([texts_to_block(texts)], StringTable(1))[0]
 
     def tensors(self) -> dict[str, NDArray]:
@@ -144,69 +150,45 @@ class TextFeatures:
             read_only(rows.indptr), read_only(rows.indices), rows.values, self.idf, self._tf, self._norm
         )
 
-    def _transform_short(self, text: str) -> SparseRows | None:
-        """The row that :meth:`transform` gives, without its allocations; None where that must raise."""
+    def fill_row(self, text: str, indices: NDArray[np.int32], values: NDArray[np.float32]) -> int:
+        """Fill the row that :meth:`transform` gives for a short text, in one call of a kernel.
+
+        Returns its length; -1 where :meth:`transform` must do it: the text is too long for the arrays, of at
+        least ``SHORT_TEXT * word_ngrams`` entries, or not a good one.
+        """
+        if len(text) > SHORT_TEXT:
+            return -1
         try:
             short: _ShortText = self._of_thread.short
         except AttributeError:
-            short = self._of_thread.short = _ShortText(self.config)
-        if not short.split(text):
-            return None
-        row_end = short.word_end
-        ids = self.words.find(short.words, row_end[0])
-        if self.config.word_ngrams > 1:
-            ids, row_end = with_ngrams(ids, short.words.hashes, row_end, self.config)
-        n = len(ids)
-        indptr, indices, values = np.zeros(2, np.int64), np.empty(n, np.int32), np.empty(n, np.float32)
-        n = count_rows(
-            ids,
-            short.weights,
-            row_end,
-            short.no_rows,
-            self.bucket_row,
-            short.keys,
-            0,
-            indptr,
-            indices,
-            values,
-        )
-        rows = SparseRows(indptr, indices[:n], values[:n], self.n_columns)
-        self._weigh(rows)
-        return rows
-
-
-class _ShortText:
-    """One thread's arrays for a single short text."""
-
-    def __init__(self, config: Config) -> None:
-        n_bytes = 4 * SHORT_TEXT
-        _, self.words, self.weights, self.labels = make_scratch(n_bytes, config.weighted_words)
-        self.options = text_options(config, labels_in_text=False)
-        self.progress = np.zeros(N_PROGRESS, np.int64)
-        self.text_start, self.text_end = np.zeros(1, np.int64), np.zeros(1, np.int64)
-        self.word_end, self.label_end = np.zeros(1, np.int64), np.zeros(1, np.int64)
-        self.keys = np.empty(n_bytes * config.word_ngrams, np.int64)
-        self.no_rows = read_only(_NO_ROWS)
-
-    def split(self, text: str) -> bool:
-        """Find the words of a text; False if it has no UTF-8 form or a word without a good weight."""
+            short = self._of_thread.short = _ShortText(self)
         try:
             buffer = np.frombuffer(text.encode(), np.uint8)
         except UnicodeEncodeError:
-            return False
-        self.text_end[0] = len(buffer)
-        self.progress[ROW] = 0
-        status = split_rows(
-            buffer,
-            self.text_start,
-            self.text_end,
-            self.options,
-            1,
-            self.progress,
-            self.words,
-            self.weights,
-            self.word_end,
-            self.labels,
-            self.label_end,
-        )
-        return status == DONE
+            return -1
+        n: int = transform_text(short.table, short.scratch, short.settings, buffer, indices, values)
+        return n
+
+
+class _ShortText:
+    """What :func:`transform_text` takes: the features' arrays and one thread's own ones, by address."""
+
+    def __init__(self, features: TextFeatures) -> None:
+        config = features.config
+        options = text_options(config, labels_in_text=False)
+        self._arrays = (
+            features.words.arrays.slots, features.words.arrays.records, features.bucket_row, features.idf,
+            options.lower_case, options.prefix,
+        )  # fmt: skip
+        self.table = address_table(self._arrays)
+        n_bytes = 4 * SHORT_TEXT
+        _, words, weights, labels = make_scratch(n_bytes, config.weighted_words)
+        ids, tokens = np.empty(n_bytes, np.int32), np.empty(n_bytes * config.word_ngrams, np.int32)
+        keys = np.empty(len(tokens), np.int64)
+        self._own = (*words, *labels, weights, ids, tokens, keys, _NO_ROWS)
+        self.scratch = address_table(self._own)
+        self.settings = np.empty(N_SETTINGS, np.int64)
+        self.settings[[WEIGHTED, LONGEST, N_BUCKETS]] = (
+            config.weighted_words, config.word_ngrams, config.ngram_buckets
+        )  # fmt: skip
+        self.settings[[TF, NORM]] = features._tf, features._norm

@@ -24,7 +24,7 @@ class VectorFeatures:
     def __init__(self, config: Config, n_columns: int) -> None:
         self.config = config
         self.n_columns = n_columns
-        self._norm = NORM_CODES[config.row_norm]
+        self.norm_of_rows = NORM_CODES[config.row_norm]  # what is done to a prepared row
 
     @classmethod
     def fit(cls, rows: SparseRows, config: Config) -> tuple[VectorFeatures, SparseRows]:
@@ -37,11 +37,13 @@ class VectorFeatures:
             raise DataError(
                 f"X has {rows.n_columns} features, but the model was trained with {self.n_columns}"
             )
-        if self._norm == NORM_NONE:
+        if self.norm_of_rows == NORM_NONE:
             return rows
         indptr, indices, values, _ = rows
         values = values.copy()
-        weigh_rows(read_only(indptr), read_only(indices), values, read_only(_NO_IDF), TF_COUNT, self._norm)
+        weigh_rows(
+            read_only(indptr), read_only(indices), values, read_only(_NO_IDF), TF_COUNT, self.norm_of_rows
+        )
         return SparseRows(indptr, indices, values, self.n_columns)
 
     def tensors(self) -> dict[str, NDArray]:

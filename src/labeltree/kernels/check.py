@@ -4,13 +4,30 @@ from __future__ import annotations
 
 import numpy as np
 
-from labeltree.kernels.jit import kernel
+from labeltree.kernels.jit import inlined, kernel
 
 CANONICAL = 0
 NOT_SORTED = 1  # columns of a row are unsorted or appear twice
 BAD_POINTER = 2
 COLUMN_RANGE = 3
 NOT_FINITE = 4
+
+
+@inlined
+def check_row(indices, values, start, end, n_columns):
+    """What is wrong with the entries of a row, and the position of the first one: ``(code, position)``."""
+    code = CANONICAL
+    previous = np.int64(-1)
+    for position in range(start, end):
+        column = np.int64(indices[position])
+        if column < 0 or column >= n_columns:
+            return COLUMN_RANGE, position
+        if not np.isfinite(values[position]):
+            return NOT_FINITE, position
+        if column <= previous:
+            code = NOT_SORTED
+        previous = column
+    return code, start
 
 
 @kernel
@@ -26,14 +43,8 @@ def check_rows(indptr, indices, values, n_columns):
     for i in range(len(indptr) - 1):
         if indptr[i + 1] < indptr[i] or indptr[i + 1] > n_values:
             return BAD_POINTER, i, 0
-        previous = np.int64(-1)
-        for position in range(indptr[i], indptr[i + 1]):
-            column = np.int64(indices[position])
-            if column < 0 or column >= n_columns:
-                return COLUMN_RANGE, i, position
-            if not np.isfinite(values[position]):
-                return NOT_FINITE, i, position
-            if column <= previous:
-                code = NOT_SORTED
-            previous = column
+        of_row, position = check_row(indices, values, indptr[i], indptr[i + 1], n_columns)
+        if of_row > NOT_SORTED:
+            return of_row, i, position
+        code = max(code, of_row)
     return code, 0, 0

@@ -1,38 +1,19 @@
 """Search in a label tree: exact top k, all labels above a threshold, marginals of given labels.
 
-One search for every kind of node: ``score_children`` is resolved by the type of ``nodes`` when compiled.
-Slow twins: :mod:`labeltree.reference.search`.
+One search for every kind of node, to be inlined into kernels of that kind (:mod:`.search_dense`): how nodes are
+scored is resolved by the type of ``nodes`` when compiled. Slow twins: :mod:`labeltree.reference.search`.
 """
 
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
 
 import numpy as np
-from numba.extending import overload
-from numpy.typing import NDArray
 
-from labeltree.kernels.arithmetic import fast_exp, score_rows, sum_rows
-from labeltree.kernels.jit import FAST_MATH, inlined, kernel
+from labeltree.kernels.arithmetic import fast_exp
+from labeltree.kernels.jit import inlined
 
-_INLINED: Any = {"fastmath": set(FAST_MATH), "forceinline": True}
 _FIRST_QUEUE = 512
-_LARGEST = np.float32(1e15)  # of a hidden vector's entries: scores from them stay finite
-
-
-class DenseNodes(NamedTuple):
-    """A tree whose nodes score w·h + b; all arrays read-only."""
-
-    parent: NDArray[np.int32]  # (n_nodes,)
-    first_child: NDArray[np.int32]  # (n_nodes,)
-    n_children: NDArray[np.int32]  # (n_nodes,)
-    label: NDArray[np.int32]  # (n_nodes,)
-    leaf_of_label: NDArray[np.int32]  # (n_labels,)
-    embedding: NDArray[np.float32]  # (n_features, dim)
-    weights: NDArray[np.float32]  # (n_nodes, dim)
-    bias: NDArray[np.float32]  # (n_nodes,)
-    max_children: int  # of a node, at least 1
 
 
 def query_size(nodes):
@@ -48,42 +29,6 @@ def prepare_query(nodes, indices, values, start, end, out):
 def score_nodes(nodes, first, n, query, out):
     """``out[:n]`` = the scores of the nodes ``first .. first + n - 1``."""
     raise NotImplementedError
-
-
-@overload(query_size, inline="always")
-def _query_size_dense(nodes):
-    if _holds(nodes, DenseNodes):
-        return lambda nodes: nodes.embedding.shape[1]
-    return None
-
-
-@overload(prepare_query, jit_options=_INLINED)
-def _prepare_query_dense(nodes, indices, values, start, end, out):
-    if not _holds(nodes, DenseNodes):
-        return None
-
-    def prepare(nodes, indices, values, start, end, out):
-        sum_rows(values, start, indices, start, end - start, nodes.embedding, out, 0)
-        total = np.float32(0.0)
-        for j in range(out.shape[1]):
-            total += abs(out[0, j])
-        if not total < _LARGEST:  # sums of huge values: cut, so that no score is infinite or NaN
-            for j in range(out.shape[1]):
-                h = out[0, j] if out[0, j] == out[0, j] else np.float32(0.0)
-                out[0, j] = min(max(h, -_LARGEST), _LARGEST)
-
-    return prepare
-
-
-@overload(score_nodes, jit_options=_INLINED)
-def _score_nodes_dense(nodes, first, n, query, out):
-    if not _holds(nodes, DenseNodes):
-        return None
-    return lambda nodes, first, n, query, out: score_rows(nodes.weights, nodes.bias, first, n, query, 0, out)
-
-
-def _holds(nodes, kind):
-    return getattr(nodes, "instance_class", None) is kind
 
 
 @inlined
@@ -186,7 +131,7 @@ def _keep_best(best_log, best_label, found, k, log_probability, label):
     return _push(best_log, best_label, found, -log_probability, -label)
 
 
-@kernel
+@inlined
 def search_topk(nodes, indptr, indices, values, k, threshold, normalize, out_ids, out_probabilities):
     """The k most probable labels of each row (Algorithm 2: uniform-cost search), best first.
 
@@ -246,7 +191,7 @@ def _least_log(threshold):
     return np.float32(-np.inf)
 
 
-@kernel
+@inlined
 def search_above(
     nodes, indptr, indices, values, row, threshold, normalize, out_indptr, out_ids, out_probabilities
 ):
@@ -291,7 +236,7 @@ def search_above(
     return row
 
 
-@kernel
+@inlined
 def score_labels(nodes, indptr, indices, values, label_indptr, labels, normalize, out_probabilities):
     """The marginal probability of each label given for each row; 0 for a label of -1."""
     parent, first_child, n_children = nodes.parent, nodes.first_child, nodes.n_children

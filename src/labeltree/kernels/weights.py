@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from labeltree.kernels.jit import kernel
+from labeltree.kernels.jit import inlined, kernel
 
 # Ids of tokens: words from 0 on, n-gram bucket b is FIRST_BUCKET - b.
 UNKNOWN, FIRST_BUCKET = -1, -2
@@ -113,7 +113,6 @@ def weigh_rows(indptr, indices, values, idf, tf, norm):
     """
     for i in range(len(indptr) - 1):
         start, end = indptr[i], indptr[i + 1]
-        total = 0.0
         for k in range(start, end):
             value = np.float64(values[k])
             if tf == TF_LOG:
@@ -123,12 +122,20 @@ def weigh_rows(indptr, indices, values, idf, tf, norm):
             if len(idf) > 0:
                 value *= idf[indices[k]]
             values[k] = value
-            value = np.float64(values[k])
-            total += value * value if norm == NORM_L2 else abs(value)
-        if norm != NORM_NONE and total > 0.0:
-            scale = 1.0 / (np.sqrt(total) if norm == NORM_L2 else total)
-            for k in range(start, end):
-                values[k] = values[k] * scale
+        normalize_row(values, start, end, norm)
+
+
+@inlined
+def normalize_row(values, start, end, norm):
+    """Scale a row to length 1 or to absolute sum 1, or not at all."""
+    total = 0.0
+    for k in range(start, end):
+        value = np.float64(values[k])
+        total += value * value if norm == NORM_L2 else abs(value)
+    if norm != NORM_NONE and total > 0.0:
+        scale = 1.0 / (np.sqrt(total) if norm == NORM_L2 else total)
+        for k in range(start, end):
+            values[k] = values[k] * scale
 
 
 @kernel

@@ -1,0 +1,47 @@
+"""Arrays by address: one small table instead of many arguments.
+
+Handing a tuple of ten arrays to a kernel takes about 2 µs, a table of their addresses 0.1: as much as that
+is worth for a batch, it is a fifth of the time of a single row. Who makes a table keeps its arrays alive.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+from numba import carray, types
+from numba.extending import intrinsic
+from numpy.typing import NDArray
+
+from labeltree.kernels.jit import inlined
+
+
+def address_table(arrays: Iterable[NDArray[Any]]) -> NDArray[np.int64]:
+    """(n_arrays, 3): address, rows and columns (1 for vectors) of contiguous arrays."""
+    entries = []
+    for array in arrays:
+        if not array.flags.c_contiguous:
+            raise ValueError("only contiguous arrays have an address that says it all")
+        entries.append((array.ctypes.data, array.shape[0], array.shape[1] if array.ndim == 2 else 1))
+    table = np.array(entries, np.int64)
+    table.flags.writeable = False
+    return table
+
+
+@intrinsic
+def _as_pointer(typing_context, address):
+    def generate(context, builder, signature, arguments):
+        return builder.inttoptr(arguments[0], context.get_value_type(types.voidptr))
+
+    return types.voidptr(types.int64), generate
+
+
+@inlined
+def vector_at(table, i, dtype):
+    return carray(_as_pointer(table[i, 0]), (table[i, 1],), dtype)
+
+
+@inlined
+def matrix_at(table, i, dtype):
+    return carray(_as_pointer(table[i, 0]), (table[i, 1], table[i, 2]), dtype)

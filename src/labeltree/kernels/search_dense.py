@@ -1,0 +1,138 @@
+"""The search of :mod:`.search` for dense nodes: a row is a vector h, a node scores w·h + b."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba.extending import overload
+from numpy.typing import NDArray
+
+from labeltree.kernels.addresses import address_table, matrix_at, vector_at
+from labeltree.kernels.arithmetic import score_rows, sum_rows
+from labeltree.kernels.check import CANONICAL, check_row
+from labeltree.kernels.jit import FAST_MATH, inlined, kernel
+from labeltree.kernels.search import (
+    prepare_query,
+    query_size,
+    score_labels,
+    score_nodes,
+    search_above,
+    search_topk,
+)
+from labeltree.kernels.weights import NORM_NONE, normalize_row
+
+_INLINED: Any = {"fastmath": set(FAST_MATH), "forceinline": True}
+_LARGEST = np.float32(1e15)  # of a hidden vector's entries: scores from them stay finite
+
+
+class DenseNodes(NamedTuple):
+    """A tree whose nodes score w·h + b; all arrays read-only."""
+
+    parent: NDArray[np.int32]  # (n_nodes,)
+    first_child: NDArray[np.int32]  # (n_nodes,)
+    n_children: NDArray[np.int32]  # (n_nodes,)
+    label: NDArray[np.int32]  # (n_nodes,)
+    leaf_of_label: NDArray[np.int32]  # (n_labels,)
+    embedding: NDArray[np.float32]  # (n_features, dim)
+    weights: NDArray[np.float32]  # (n_nodes, dim)
+    bias: NDArray[np.float32]  # (n_nodes,)
+    max_children: int  # of a node, at least 1
+
+
+def dense_table(nodes: DenseNodes) -> NDArray[np.int64]:
+    """What the kernels below take as ``table``; the arrays of ``nodes`` must outlive it."""
+    return address_table([*nodes[:-1], np.empty((nodes.max_children, 0))])
+
+
+@inlined
+def _nodes_at(table):
+    return DenseNodes(
+        vector_at(table, 0, np.int32),
+        vector_at(table, 1, np.int32),
+        vector_at(table, 2, np.int32),
+        vector_at(table, 3, np.int32),
+        vector_at(table, 4, np.int32),
+        matrix_at(table, 5, np.float32),
+        matrix_at(table, 6, np.float32),
+        vector_at(table, 7, np.float32),
+        table[8, 1],
+    )
+
+
+@overload(query_size, inline="always")
+def _query_size_dense(nodes):
+    if _holds(nodes, DenseNodes):
+        return lambda nodes: nodes.embedding.shape[1]
+    return None
+
+
+@overload(prepare_query, jit_options=_INLINED)
+def _prepare_query_dense(nodes, indices, values, start, end, out):
+    if not _holds(nodes, DenseNodes):
+        return None
+
+    def prepare(nodes, indices, values, start, end, out):
+        sum_rows(values, start, indices, start, end - start, nodes.embedding, out, 0)
+        total = np.float32(0.0)
+        for j in range(out.shape[1]):
+            total += abs(out[0, j])
+        if not total < _LARGEST:  # sums of huge values: cut, so that no score is infinite or NaN
+            for j in range(out.shape[1]):
+                h = out[0, j] if out[0, j] == out[0, j] else np.float32(0.0)
+                out[0, j] = min(max(h, -_LARGEST), _LARGEST)
+
+    return prepare
+
+
+@overload(score_nodes, jit_options=_INLINED)
+def _score_nodes_dense(nodes, first, n, query, out):
+    if not _holds(nodes, DenseNodes):
+        return None
+    return lambda nodes, first, n, query, out: score_rows(nodes.weights, nodes.bias, first, n, query, 0, out)
+
+
+def _holds(nodes, kind):
+    return getattr(nodes, "instance_class", None) is kind
+
+
+@kernel
+def dense_topk(table, indptr, indices, values, k, threshold, normalize, out_ids, out_probabilities):
+    """:func:`.search.search_topk`."""
+    nodes = _nodes_at(table)
+    search_topk(nodes, indptr, indices, values, k, threshold, normalize, out_ids, out_probabilities)
+
+
+@kernel
+def dense_topk_row(table, indices, values, n, norm, k, threshold, normalize, out_ids, out_probabilities):
+    """:func:`dense_topk` of one row, the first ``n`` entries, which are checked and normalised first.
+
+    Returns what is wrong with them (nothing is found then), or CANONICAL.
+    """
+    nodes = _nodes_at(table)
+    code, _ = check_row(indices, values, 0, n, nodes.embedding.shape[0])
+    if code == CANONICAL:
+        if norm != NORM_NONE:
+            normalize_row(values, 0, n, norm)
+        indptr = np.empty(2, np.int64)
+        indptr[0], indptr[1] = 0, n
+        search_topk(nodes, indptr, indices, values, k, threshold, normalize, out_ids, out_probabilities)
+    return code
+
+
+@kernel
+def dense_above(
+    table, indptr, indices, values, row, threshold, normalize, out_indptr, out_ids, out_probabilities
+):
+    """:func:`.search.search_above`."""
+    nodes = _nodes_at(table)
+    return search_above(
+        nodes, indptr, indices, values, row, threshold, normalize, out_indptr, out_ids, out_probabilities
+    )
+
+
+@kernel
+def dense_labels(table, indptr, indices, values, label_indptr, labels, normalize, out_probabilities):
+    """:func:`.search.score_labels`."""
+    nodes = _nodes_at(table)
+    score_labels(nodes, indptr, indices, values, label_indptr, labels, normalize, out_probabilities)

@@ -1,0 +1,58 @@
+"""A single short text to its sparse row in one call: what the batch does in four, without their overhead."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from labeltree.kernels.addresses import vector_at
+from labeltree.kernels.jit import inlined, kernel
+from labeltree.kernels.strings import find_strings
+from labeltree.kernels.text import DONE, Pieces, TextOptions, split_row
+from labeltree.kernels.weights import add_ngrams, count_rows, weigh_rows
+
+# Places in ``table``, the addresses of the features' arrays ...
+SLOTS, RECORDS, BUCKET_ROW, IDF, LOWER_CASE, NO_PREFIX, N_FEATURE_ARRAYS = range(7)
+# ... in ``scratch``, those of a thread's own arrays (two Pieces have four each) ...
+WORDS, LABELS, WEIGHTS, IDS, TOKENS, KEYS, NO_ROWS = 0, 4, 8, 9, 10, 11, 12
+# ... and in ``settings``.
+WEIGHTED, LONGEST, N_BUCKETS, TF, NORM, N_SETTINGS = range(6)
+
+
+@inlined
+def _pieces_at(scratch, i):
+    return Pieces(
+        vector_at(scratch, i, np.uint64),
+        vector_at(scratch, i + 1, np.int64),
+        vector_at(scratch, i + 2, np.int64),
+        vector_at(scratch, i + 3, np.uint64),
+    )
+
+
+@kernel
+def transform_text(table, scratch, settings, buffer, out_indices, out_values):
+    """Fill the row of a text, UTF-8 bytes; returns its length, or -1 if a word has no good weight."""
+    options = TextOptions(
+        vector_at(table, LOWER_CASE, np.uint16),
+        vector_at(table, NO_PREFIX, np.uint8),
+        settings[WEIGHTED] != 0,
+    )
+    words, weights = _pieces_at(scratch, WORDS), vector_at(scratch, WEIGHTS, np.float32)
+    labels = _pieces_at(scratch, LABELS)
+    status, _, _, n_words, _, _ = split_row(buffer, 0, len(buffer), options, words, weights, labels, 0, 0, 0)
+    if status != DONE:
+        return -1
+    tokens = vector_at(scratch, IDS, np.int32)[:n_words]
+    slots, records = vector_at(table, SLOTS, np.uint64), vector_at(table, RECORDS, np.uint64)
+    find_strings(slots, records, words.packed, words.first, words.length, words.hashes, tokens)
+    row_end = np.empty(1, np.int64)
+    row_end[0] = n_words
+    if settings[LONGEST] > 1:
+        ids, tokens = tokens, vector_at(scratch, TOKENS, np.int32)
+        add_ngrams(ids, words.hashes, row_end.copy(), settings[LONGEST], settings[N_BUCKETS], tokens, row_end)
+    no_rows, bucket_row = vector_at(scratch, NO_ROWS, np.int32), vector_at(table, BUCKET_ROW, np.int32)
+    keys = vector_at(scratch, KEYS, np.int64)
+    indptr = np.zeros(2, np.int64)
+    count_rows(tokens, weights, row_end, no_rows, bucket_row, keys, 0, indptr, out_indices, out_values)
+    idf = vector_at(table, IDF, np.float32)
+    weigh_rows(indptr, out_indices, out_values, idf, settings[TF], settings[NORM])
+    return indptr[1]
