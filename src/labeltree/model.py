@@ -234,7 +234,7 @@ class Model:
         return self.features.transform_texts(X if type(X) is list else list(X))
 
     def _fill_row(self, X: Any) -> int:
-        """Put X into ``self._row`` if it is a single short text or row; returns its length, -1 if it is not."""
+        """Put X into ``self._row`` if it is a single short text or row; returns its length, else -1."""
         row = self._row
         if type(X) is not list:
             return copy_row(X, self.n_features, row.indices, row.values)

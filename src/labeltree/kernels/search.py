@@ -1,7 +1,7 @@
 """Search in a label tree: exact top k, all labels above a threshold, marginals of given labels.
 
-One search for every kind of node, to be inlined into kernels of that kind (:mod:`.search_dense`): how nodes are
-scored is resolved by the type of ``nodes`` when compiled. Slow twins: :mod:`labeltree.reference.search`.
+One search for every kind of node, inlined into the kernels of each kind (see :mod:`.search_dense`): how nodes
+are scored is resolved by the type of ``nodes`` when compiled. Slow twins: :mod:`labeltree.reference.search`.
 """
 
 from __future__ import annotations
