@@ -33,12 +33,16 @@ class Run(NamedTuple):
     output: str
     cpu_seconds: float
     wall_seconds: float
-    peak_bytes: int
 
 
-def run(*arguments: str, environment: dict[str, str] | None = None, text: str | None = None) -> Run:
+def run(
+    *arguments: str,
+    environment: dict[str, str] | None = None,
+    text: str | None = None,
+    start: tuple[str, ...] = ("-m", "labeltree"),
+) -> Run:
     """Run a labeltree command in a process of its own, measured by the operating system."""
-    command = [sys.executable, "-m", "labeltree", *arguments]
+    command = [sys.executable, *start, *arguments]
     began = time.perf_counter()
     with (
         tempfile.TemporaryFile("w+") as out,
@@ -57,12 +61,23 @@ def run(*arguments: str, environment: dict[str, str] | None = None, text: str | 
         if process.returncode:
             raise RuntimeError(f"{' '.join(command)} failed: {errors.read()[-2000:]}")
         output = out.read()
-    return Run(
-        output,
-        usage.ru_utime + usage.ru_stime,
-        time.perf_counter() - began,
-        usage.ru_maxrss * 1024,
-    )
+    return Run(output, usage.ru_utime + usage.ru_stime, time.perf_counter() - began)
+
+
+# The operating system's account of a child begins with the size of its parent; the child itself knows better.
+TELLS_PEAK = """
+from benchmarks.worker import peak_bytes
+from labeltree.cli import main
+status = main()
+print()
+print(peak_bytes())
+raise SystemExit(status)
+"""
+
+
+def peak_of(*arguments: str) -> int:
+    """The largest resident size of the process of a labeltree command."""
+    return int(run(*arguments, start=("-c", TELLS_PEAK)).output.splitlines()[-1])
 
 
 def verdict(reached: bool) -> str:
@@ -134,7 +149,7 @@ def memory(folder: Path, chosen: argparse.Namespace) -> None:
     print("\n## memory: peak resident size of `labeltree train`")
     for name in MEMORY_SETS:
         path, model = data_file(name, "train"), folder / "memory.labeltree"
-        peak = run("train", str(path), "-o", str(model), "--quiet").peak_bytes
+        peak = peak_of("train", str(path), "-o", str(model), "--quiet")
         data = read_training_data(str(path), None, Config())
         with Pool(1) as pool:
             profiles = label_profiles(data.X, data.Y, pool)

@@ -6,6 +6,11 @@ Each tool is installed from the package registry into a virtual environment of i
 of its own. Runs are interleaved (each tool once, then each again), printed as JSON lines and appended to
 OUTPUT/runs.jsonl: a comparison that was interrupted goes on where it stopped, and one with another tool adds
 it to the table. Runs of changed code or data count as missing. A tool that fails says so in its row.
+
+    python -m benchmarks.compare --overview --readme
+
+runs nothing: it writes OUTPUT/README.md (all data sets, and the bars we hold ourselves to) and the table of
+the README from the recorded runs.
 """
 
 from __future__ import annotations
@@ -23,6 +28,7 @@ from typing import Any
 from benchmarks import report
 from benchmarks.datasets import ALL_SETS, MissingData, data_file
 from benchmarks.environments import InstallError, cache_folder
+from benchmarks.overview import write_overview, write_readme
 from benchmarks.preparing import Prepared, prepare
 from benchmarks.running import RunError, Runner, Tool, discover, fingerprint
 
@@ -126,8 +132,10 @@ def compare(
             continue
         record = {
             "tool": tool.name, "threads": n_threads, "repeat": repeat, "fingerprint": tool.fingerprint,
-            "settings": tool.settings, **facts,
+            "settings": tool.settings, "date": time.strftime("%Y-%m-%d", time.gmtime()), **facts,
         }  # fmt: skip
+        if hasattr(os, "getloadavg"):
+            record["load_average"] = os.getloadavg()[0]
         began = time.perf_counter()
         try:
             record |= runner.run(tool, prepared, n_threads, seed=repeat)
@@ -155,48 +163,74 @@ def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--data", required=True, help=f"comma-separated, of {', '.join(ALL_SETS)}")
+    parser.add_argument("--data", help=f"comma-separated, of {', '.join(ALL_SETS)}")
     parser.add_argument("--tools", default="all", help="all, or names separated by commas")
     parser.add_argument("--threads", default="1", help="of training, for example 1,2; prediction uses one")
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--budget", type=float, default=1800, help="do not repeat runs over so many seconds")
     parser.add_argument("--timeout", type=float, default=7200, help="seconds that one process may take")
     parser.add_argument("--plot", action="store_true", help="write PNG and SVG figures (needs matplotlib)")
+    parser.add_argument("--overview", action="store_true", help="without --data: write only that page")
+    parser.add_argument(
+        "--readme", type=Path, nargs="?", const=ROOT / "README.md", help="write the README's table too"
+    )
     parser.add_argument("--output", type=Path, default=ROOT / "docs" / "results")
     parser.add_argument("--tools-folder", type=Path, default=TOOLS, help=argparse.SUPPRESS)
-    return parser.parse_args(argv)
+    chosen = parser.parse_args(argv)
+    if not (chosen.data or chosen.overview or chosen.readme):
+        parser.error("--data is needed, or --overview or --readme, which only write")
+    return chosen
+
+
+def compare_set(
+    name: str,
+    tools: Sequence[Tool],
+    known: dict[str, Tool],
+    chosen: argparse.Namespace,
+    runner: Runner,
+    ledger: Ledger,
+    command: str,
+) -> None:
+    """The runs of one data set, its table and its page."""
+    try:
+        train, test = data_file(name, "train"), data_file(name, "test")
+    except MissingData as error:
+        print(error)
+        return
+    prepared = prepare(name, train, test, runner.cache)
+    threads = [int(number) for number in chosen.threads.split(",")]
+    compare(prepared, tools, threads, chosen.repeats, runner, ledger, chosen.budget)
+    # The page keeps tools of earlier comparisons, as long as they are what they were.
+    records = ledger.valid(name, list(known.values()), prepared.digest)
+    if not records:
+        return
+    columns = (*report.ACCURACY, *report.TRAINING, *report.PREDICTION)
+    print(f"\n## {name}\n\n{report.table(records, columns, spread=False)}\n", flush=True)
+    if chosen.plot:
+        from benchmarks.plotting import plot
+
+        for path in plot(name, records, chosen.output):
+            print(f"wrote {path}")
+    figures = sorted(path.name for path in chosen.output.glob(f"{name}-*.svg"))
+    notes = {tool: found.module.NOTE for tool, found in known.items()}
+    page = report.page(name, records, notes, command, figures)
+    (chosen.output / f"{name}.md").write_text(page, encoding="utf-8")
 
 
 def main(argv: Sequence[str] | None = None) -> None:
     chosen = arguments(argv)
     known = discover(chosen.tools_folder)
     tools = choose(chosen.tools, known)
-    notes = {name: tool.module.NOTE for name, tool in known.items()}
-    threads = [int(number) for number in chosen.threads.split(",")]
     ledger, runner = Ledger(chosen.output), Runner(cache_folder(), chosen.timeout)
     command = "python -m benchmarks.compare " + " ".join(sys.argv[1:] if argv is None else argv)
-    for name in chosen.data.split(","):
-        try:
-            train, test = data_file(name, "train"), data_file(name, "test")
-        except MissingData as error:
-            print(error)
-            continue
-        prepared = prepare(name, train, test, runner.cache)
-        compare(prepared, tools, threads, chosen.repeats, runner, ledger, chosen.budget)
-        # The page keeps tools of earlier comparisons, as long as they are what they were.
-        records = ledger.valid(name, list(known.values()), prepared.digest)
-        if not records:
-            continue
-        columns = (*report.ACCURACY, *report.TRAINING, *report.PREDICTION)
-        print(f"\n## {name}\n\n{report.table(records, columns, spread=False)}\n", flush=True)
-        if chosen.plot:
-            from benchmarks.plotting import plot
-
-            for path in plot(name, records, chosen.output):
-                print(f"wrote {path}")
-        figures = sorted(path.name for path in chosen.output.glob(f"{name}-*.svg"))
-        page = report.page(name, records, notes, command, figures)
-        (chosen.output / f"{name}.md").write_text(page, encoding="utf-8")
+    for name in chosen.data.split(",") if chosen.data else ():
+        compare_set(name, tools, known, chosen, runner, ledger, command)
+    if chosen.overview or ledger.records:
+        page = write_overview(ledger.records, known, chosen.output)
+        if chosen.overview:
+            print(page)
+    if chosen.readme:
+        write_readme(ledger.records, known, chosen.readme)
 
 
 if __name__ == "__main__":

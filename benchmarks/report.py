@@ -84,10 +84,15 @@ def table(records: Iterable[Record], columns: Sequence[Column], *, spread: bool)
             continue
         cells = [cell(runs, column, spread=spread or column.spread) for column in columns]
         rows.append([tool, str(threads), str(len(runs)), *cells])
+    return "\n".join([aligned(rows), *failures])
+
+
+def aligned(rows: Sequence[Sequence[str]]) -> str:
+    """A Markdown table whose columns are as wide as their widest cell; the first row is the head."""
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
     lines = ["| " + " | ".join(c.ljust(w) for c, w in zip(row, widths, strict=True)) + " |" for row in rows]
     rule = "|" + "|".join("-" * (width + 2) for width in widths) + "|"
-    return "\n".join([lines[0], rule, *lines[1:], *failures])
+    return "\n".join([lines[0], rule, *lines[1:]])
 
 
 def page(

@@ -7,7 +7,8 @@ First the labels vary with --fixed-documents documents, then the documents with 
 else is that of Amazon-670K (`benchmarks/generate.py` says how documents are drawn), and the parameters are
 labeltree's defaults unless given. Training and prediction are processes of their own, with warm kernels.
 Each finished run is a line of FOLDER/runs.jsonl: a second start measures only what is missing there. Then
-the table, the fitted exponents and the bars are printed; --page also writes them, with the plot beside.
+the table, the fitted exponents and the bars are printed (`scaling_page.py`); --page also writes them, with
+the plot beside.
 """
 
 from __future__ import annotations
@@ -15,22 +16,21 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import platform
-import resource
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from benchmarks.generate import PUBLISHED, DataSet, Shape, generate
+from benchmarks.scaling_page import BEAM, SEARCHES, draw_plot, write_page
+from benchmarks.worker import peak_bytes
 from labeltree.data.rows import LabelRows, SparseRows
 
-BAR = 3.0  # prediction at 10^6 labels against that at 10^4
 N_TEST = 10_000
 N_SINGLE = 2_000  # rows predicted one by one
 WARM_SHAPE = Shape(1_000, 300, 2_000, 3, 20)  # enough labels for k-means to be compiled
@@ -38,15 +38,6 @@ QUICK: dict[str, Any] = {
     "labels": "1e2,1e3", "documents": "5e2,2e3", "fixed_labels": "1e2", "fixed_documents": "2e3",
     "dim": 16, "epochs": 2, "features": "5e3",
 }  # fmt: skip
-
-# What is fitted and drawn: name, unit, how to get it from a run.
-MEASURES: dict[str, tuple[str, Callable[[dict[str, Any]], float]]] = {
-    "training": ("CPU s", lambda run: run["train_cpu_seconds"]),
-    "peak memory": ("MB", lambda run: (run["train_peak_bytes"] - run["idle_bytes"]) / 1e6),
-    "model file": ("MB", lambda run: run["model_bytes"] / 1e6),
-    "prediction, batch": ("µs/row", lambda run: run["batch_microseconds"]),
-    "prediction, single row": ("µs", lambda run: run["single_microseconds"]),
-}
 
 
 def train_step(run: dict[str, Any], folder: Path) -> dict[str, Any]:
@@ -56,7 +47,7 @@ def train_step(run: dict[str, Any], folder: Path) -> dict[str, Any]:
     shape = Shape(**run["shape"])
     warm = generate(WARM_SHAPE)
     train(warm.X, _indicator(warm.Y), epochs=1, threads=run["threads"])
-    idle_bytes = _peak_bytes()
+    idle_bytes = peak_bytes()
     began = time.perf_counter()
     data = generate(shape, run["n_test"], run["seed"])
     generate_seconds = time.perf_counter() - began
@@ -65,12 +56,12 @@ def train_step(run: dict[str, Any], folder: Path) -> dict[str, Any]:
     ended: dict[str, tuple[float, float, int]] = {}  # each stage's last sign of life
 
     def watch(progress: Progress) -> None:
-        ended[progress.stage] = (time.perf_counter(), time.process_time(), _peak_bytes())
+        ended[progress.stage] = (time.perf_counter(), time.process_time(), peak_bytes())
 
     began, began_cpu = time.perf_counter(), time.process_time()
     model = train(data.X, Y, threads=run["threads"], seed=run["seed"], callback=watch, **run["parameters"])
     wall, cpu = time.perf_counter() - began, time.process_time() - began_cpu
-    train_peak_bytes = _peak_bytes()
+    train_peak_bytes = peak_bytes()
     stages: dict[str, Any] = {}
     before, before_cpu = began, began_cpu
     for stage, (at, at_cpu, peak) in ended.items():
@@ -97,33 +88,41 @@ def train_step(run: dict[str, Any], folder: Path) -> dict[str, Any]:
 
 
 def predict_step(run: dict[str, Any], folder: Path) -> dict[str, Any]:
-    """In a process of its own: load the model; k=5, one thread, the batch first, then row by row."""
-    from labeltree.metrics import precision_at
+    """In a process of its own: load the model; k=5, one thread, each search in a batch, then row by row."""
     from labeltree.model import load
 
     began = time.perf_counter()
     model = load(folder / "model.labeltree")
-    load_seconds = time.perf_counter() - began
+    results = {"load_seconds": time.perf_counter() - began}
     X, Y = _load_test(folder / "test.npz")
-    ids, _ = model.predict_arrays(X, 5, threads=1)  # also warms kernels and caches
+    for search, prefix in SEARCHES.items():
+        options = {"search": "beam", "beam": run["beam"]} if search == "beam" else {}
+        measured = _predict(model, X, Y, options)
+        results |= {f"{prefix}{name}": value for name, value in measured.items()}
+    return {**results, "predict_peak_bytes": peak_bytes()}
+
+
+def _predict(model: Any, X: SparseRows, Y: LabelRows, options: dict[str, Any]) -> dict[str, float]:
+    from labeltree.metrics import precision_at
+
+    ids, _ = model.predict_arrays(X, 5, threads=1, **options)  # also warms kernels and caches
     batch = []
     for _ in range(3):
         began = time.thread_time()  # CPU time: other programs on the machine disturb less
-        model.predict_arrays(X, 5, threads=1)
+        model.predict_arrays(X, 5, threads=1, **options)
         batch.append((time.thread_time() - began) / X.n_rows * 1e6)
     rows = [_row(X, i) for i in range(min(N_SINGLE, X.n_rows))]
+    model.predict_arrays(rows[0], 5, threads=1, **options)  # single rows have kernels of their own
     single = np.empty(len(rows))
     for i, row in enumerate(rows):
         began = time.perf_counter()
-        model.predict_arrays(row, 5, threads=1)
+        model.predict_arrays(row, 5, threads=1, **options)
         single[i] = (time.perf_counter() - began) * 1e6
     return {
-        "load_seconds": load_seconds,
         "batch_microseconds": min(batch),
         "single_microseconds": float(np.median(single)),
         "single_microseconds_p99": float(np.percentile(single, 99)),
-        "predict_peak_bytes": _peak_bytes(),
-        **{f"p@{k}": precision_at(ids, Y, k) for k in (1, 3, 5)},
+        **{f"p@{k}": float(precision_at(ids, Y, k)) for k in (1, 3, 5)},
     }
 
 
@@ -153,10 +152,6 @@ def _load_test(path: Path) -> tuple[SparseRows, LabelRows]:
         n_columns, n_labels = (int(size) for size in arrays["sizes"])
         X = SparseRows(arrays["x0"], arrays["x1"], arrays["x2"], n_columns)
         return X, LabelRows(arrays["y0"], arrays["y1"], n_labels)
-
-
-def _peak_bytes() -> int:
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 
 def measure(run: dict[str, Any]) -> dict[str, Any]:
@@ -193,6 +188,7 @@ def plan_runs(options: argparse.Namespace) -> list[dict[str, Any]]:
             "threads": options.threads,
             "seed": options.seed,
             "n_test": min(N_TEST, n_documents),
+            "beam": BEAM,
         }
         for n_labels, n_documents in sorted(pairs, key=lambda pair: pair[0] * 0.1 + pair[1])
     ]
@@ -212,118 +208,6 @@ def find_results(runs: Sequence[dict[str, Any]], path: Path) -> list[dict[str, A
                 file.write(json.dumps(result) + "\n")
         results.append(result)
     return results
-
-
-def sweep(results: Sequence[dict[str, Any]], options: argparse.Namespace, axis: str) -> list[dict[str, Any]]:
-    """The runs in which only ``axis`` (labels, documents) varies, in its order."""
-    other = "documents" if axis == "labels" else "labels"
-    fixed = getattr(options, f"fixed_{other}")
-    chosen = [run for run in results if run["shape"][f"n_{other}"] == fixed]
-    return sorted(chosen, key=lambda run: run["shape"][f"n_{axis}"])
-
-
-def fit_exponent(sizes: Sequence[float], measured: Sequence[float]) -> float:
-    """The b of ``measured = a * sizes ** b``, by least squares of the logarithms; NaN for a single size."""
-    if len(set(sizes)) < 2:
-        return float("nan")
-    return float(np.polyfit(np.log(sizes), np.log(measured), 1)[0])
-
-
-def write_page(results: Sequence[dict[str, Any]], options: argparse.Namespace, pictures: list[Path]) -> str:
-    amazon, given = PUBLISHED["Amazon-670K"], results[0]["parameters"]
-    command = "python -m benchmarks.scaling" + " --quick" * options.quick
-    lines = [
-        "# Scaling",
-        "",
-        f"Printed by `{command}`: generated data (`benchmarks/generate.py`), {options.features:,} features, "
-        f"{amazon.labels_per_document} labels and {amazon.features_per_document} words per document, "
-        f"power-law labels. Parameters: {given or 'the defaults'}.",
-        "",
-        f"{platform.machine()}, {os.cpu_count()} CPUs, Python {platform.python_version()}. Training on "
-        f"{options.threads or 'all'} threads, prediction on one (k=5). Training is without generating; "
-        "peak memory includes the data and leaves out the process before it had any. The load is that of the "
-        "machine when the run began: wall times of a busy one are too long.",
-    ]
-    for axis in ("labels", "documents"):
-        lines += ["", f"## Growing {axis}", "", *_table(sweep(results, options, axis), axis)]
-    lines += ["", *_bars(sweep(results, options, "labels"))]
-    for picture in pictures:
-        if picture.suffix == ".svg":
-            lines += ["", f"![Growth with labels and documents]({picture.name})"]
-    return "\n".join(lines) + "\n"
-
-
-def _table(runs: Sequence[dict[str, Any]], axis: str) -> list[str]:
-    titles = (
-        axis, "train CPU s (wall)", "of it tree", "peak MB", "data MB", "model MB", "peak / (data + model)",
-        "batch µs/row", "single µs (p99)", "load s", "P@1/3/5", "tree depth", "load average",
-    )  # fmt: skip
-    lines = ["| " + " | ".join(titles) + " |", "|" + "---|" * len(titles)]
-    for run in runs:
-        peak = run["train_peak_bytes"] - run["idle_bytes"]
-        cells = (
-            f"{run['shape'][f'n_{axis}']:,}",
-            f"{run['train_cpu_seconds']:.1f} ({run['train_wall_seconds']:.1f})",
-            f"{run['stages']['tree']['cpu']:.1f}",
-            f"{peak / 1e6:.0f}",
-            f"{run['data_bytes'] / 1e6:.0f}",
-            f"{run['model_bytes'] / 1e6:.0f}",
-            f"{peak / (run['data_bytes'] + run['model_bytes']):.2f}",
-            f"{run['batch_microseconds']:.1f}",
-            f"{run['single_microseconds']:.0f} ({run['single_microseconds_p99']:.0f})",
-            f"{run['load_seconds']:.2f}",
-            "/".join(f"{100 * run[f'p@{k}']:.1f}" for k in (1, 3, 5)),
-            f"{run['depth_mean']:.1f}",
-            f"{run['load_average']:.1f}",
-        )
-        lines.append("| " + " | ".join(cells) + " |")
-    sizes = [run["shape"][f"n_{axis}"] for run in runs]
-    fitted = [
-        f"{name} {fit_exponent(sizes, [take(run) for run in runs]):.2f}"
-        for name, (_, take) in MEASURES.items()
-    ]
-    return [*lines, "", f"Fitted exponents (measure ~ {axis} ^ exponent): {', '.join(fitted)}."]
-
-
-def _bars(runs: Sequence[dict[str, Any]]) -> list[str]:
-    found = {run["shape"]["n_labels"]: run for run in runs}
-    if not {10**4, 10**6} <= found.keys():
-        return ["(The bars compare 10^6 labels with 10^4; this run does not have both.)"]
-    few, many = found[10**4], found[10**6]
-    lines = ["## Bars", "", "10^6 labels train and predict on this machine: reached.", ""]
-    for what in ("batch", "single"):
-        measured = [run[f"{what}_microseconds"] for run in runs]
-        per_decade = np.polyfit(np.log10([run["shape"]["n_labels"] for run in runs]), measured, 1)[0]
-        ratio = many[f"{what}_microseconds"] / few[f"{what}_microseconds"]
-        verdict = "reached" if ratio <= BAR else "MISSED"
-        lines.append(
-            f"- prediction ({what}) at 10^6 labels / at 10^4: {ratio:.2f}, bar {BAR:g}: {verdict} "
-            f"({per_decade:+.1f} µs per tenfold labels)"
-        )
-    return lines
-
-
-def draw_plot(results: Sequence[dict[str, Any]], options: argparse.Namespace, stem: Path) -> list[Path]:
-    """Every measure against labels and documents, log-log, as PNG and SVG; nothing without matplotlib."""
-    try:
-        from matplotlib.figure import Figure
-    except ImportError:
-        print("no plot: matplotlib is not installed (pip install matplotlib)", file=sys.stderr)
-        return []
-    figure = Figure(figsize=(4 * len(MEASURES), 7.5), layout="constrained")
-    panels = figure.subplots(2, len(MEASURES), squeeze=False)
-    for axis, row in zip(("labels", "documents"), panels, strict=True):
-        runs = sweep(results, options, axis)
-        sizes = [run["shape"][f"n_{axis}"] for run in runs]
-        for panel, (name, (unit, take)) in zip(row, MEASURES.items(), strict=True):
-            measured = [take(run) for run in runs]
-            panel.loglog(sizes, measured, "o-")
-            panel.set(xlabel=axis, ylabel=unit, title=f"{name}: exponent {fit_exponent(sizes, measured):.2f}")
-            panel.grid(which="both", alpha=0.3)
-    pictures = [stem.with_suffix(suffix) for suffix in (".png", ".svg")]
-    for picture in pictures:
-        figure.savefig(picture)
-    return pictures
 
 
 def read_sizes(text: str) -> list[int]:

@@ -110,7 +110,7 @@ def slow_marginals(model: Model, X: Any, normalize: bool = False) -> NDArray[np.
     total = np.zeros((rows.n_rows, model.n_labels))
     for search in model.trees:
         tree = search.tree
-        embedding, weights, bias = (array.astype(np.float64) for array in search.parameters)
+        embedding, weights, bias = (array.astype(np.float64) for array in search.parameters.floats())
         with np.errstate(over="ignore"):
             node = 1.0 / (1.0 + np.exp(-(dense @ embedding @ weights.T + bias)))
         for parent in np.flatnonzero(tree.n_children):  # a parent stands before its children

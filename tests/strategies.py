@@ -9,6 +9,7 @@ from labeltree import LabelTree
 from labeltree.build.flat import build_flat
 from labeltree.data.rows import LabelRows, SparseRows
 from labeltree.nodes.dense import DenseParameters
+from labeltree.nodes.quantized import quantize
 
 WIDE = 150  # labels of a flat tree: three blocks of siblings
 
@@ -87,4 +88,9 @@ def random_parameters(
     is_constant = random.random(tree.n_nodes) < constants
     bias[is_constant] = np.where(random.random(int(is_constant.sum())) < 0.5, -np.inf, np.inf)
     weights[is_constant] = 0.0
-    return DenseParameters(embedding, weights, bias)
+    return rounded(DenseParameters(embedding, weights, bias))
+
+
+def rounded(parameters: DenseParameters) -> DenseParameters:
+    """Parameters that a model can have."""
+    return quantize(parameters).floats()

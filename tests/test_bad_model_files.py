@@ -35,7 +35,7 @@ Tensors = dict[str, np.ndarray]
 
 @pytest.fixture(scope="module")
 def model() -> Model:
-    return labeltree.train(TOY.texts, TOY.Y, dim=64, epochs=2, arity=2, max_leaves=3, trees=2)
+    return labeltree.train(TOY.texts, TOY.Y, dim=200, epochs=2, arity=2, max_leaves=3, trees=2)
 
 
 @pytest.fixture(scope="module")
@@ -205,8 +205,8 @@ FORGED: dict[str, tuple[Callable[[Tensors, dict[str, Any]], None], str]] = {
     "embedding too short": (replace("nodes.0.embedding", lambda a: a[:-1]), "nodes.0.embedding"),
     "embedding too wide": (replace("nodes.0.embedding", lambda a: np.c_[a, a]), "nodes.0.embedding"),
     "embedding of another type": (replace("nodes.0.embedding", lambda a: a.astype("f8")), "float64"),
-    "embedding with NaN": (replace("nodes.0.embedding", set_to((3, 1), np.nan)), "nodes.0.embedding"),
-    "weights with infinity": (replace("nodes.1.weights", set_to((0, 0), np.inf)), "nodes.1.weights"),
+    "scale of NaN": (replace("nodes.0.embedding_scale", set_to(3, np.nan)), "nodes.0.embedding_scale"),
+    "infinite scale": (replace("nodes.1.weight_scale", set_to(0, np.inf)), "nodes.1.weight_scale"),
     "bias of NaN": (replace("nodes.0.bias", set_to(1, np.nan)), "nodes.0.bias"),
     "bias in two axes": (replace("nodes.0.bias", lambda a: a[:, None]), "nodes.0.bias"),
     "tree with a cycle": (replace("tree.0.parent", set_to(1, 1)), "tree.0"),
@@ -243,7 +243,7 @@ FORGED: dict[str, tuple[Callable[[Tensors, dict[str, Any]], None], str]] = {
     "config is missing": (lambda tensors, metadata: metadata.pop("config"), "config"),
     "config with unknown key": (configure(colour="red"), "colour"),
     "config out of range": (configure(dim=0), "dim must be at least 1"),
-    "config of another size": (configure(dim=65), "embedding"),
+    "config of another size": (configure(dim=201), "embedding"),
     "config with n-grams": (configure(word_ngrams=2), "bucket_row"),
     "config of another type": (configure(lowercase="yes"), "lowercase"),
 }

@@ -13,7 +13,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[1]))  # benchmarks are not part of the package
 
-from benchmarks import compare, report
+from benchmarks import compare, report, worker
 from benchmarks.environments import last_line
 from benchmarks.preparing import Prepared
 from benchmarks.running import Runner, discover, make_toy, score
@@ -215,6 +215,11 @@ def test_command_prints_table_and_page(
     assert "--data toy,absent" in page
     assert compare.machine() in page
     assert str(tmp_path / "cache") not in page
+    record = read_ledger(tmp_path / "out")[0]
+    assert len(record["date"]) == len("2000-01-01")
+    overview = (tmp_path / "out" / "README.md").read_text()
+    assert "[Every number with its spread](toy.md)" in overview
+    assert "broken, 1 thread: failed: train: exit code 1: ValueError: no such luck" in overview
 
 
 def test_labeltree_is_measured_with_both_inputs(toy: Prepared, tmp_path: Path) -> None:
@@ -227,6 +232,43 @@ def test_labeltree_is_measured_with_both_inputs(toy: Prepared, tmp_path: Path) -
         assert record[field] > 0
     assert record["parse_cpu_s"] > 0
     assert record["train_peak_bytes"] > 10_000_000
+
+
+def test_single_vectors_are_what_the_peers_get(toy: Prepared, tmp_path: Path) -> None:
+    """A SciPy matrix of one row with the usual types, as napkinXC and PECOS get it; answers as in a batch."""
+    import scipy.sparse
+
+    import labeltree
+
+    model = labeltree.train(str(toy.train.source), epochs=2)
+    model.save(tmp_path / "model")
+    given: list[Any] = []
+    answers: list[list[int]] = []
+    plain = type(model).predict_arrays
+
+    def watched(self: Any, X: Any, *arguments: Any, **options: Any) -> Any:
+        given.append(X)
+        found = plain(self, X, *arguments, **options)
+        answers.append(found[0][0].tolist())
+        return found
+
+    tool = discover(compare.TOOLS)["labeltree"]
+    files = toy.files("test", tool.module.READS)
+    job = worker.Job({
+        "stage": "online", "kind": "vectors", "settings": {}, "threads": 1, "seed": 1, "k": 5,
+        "model": str(tmp_path / "model"), "train": {}, "test": files, "is_text": True,
+        "n_features": toy.train.X.n_columns, "n_labels": toy.train.Y.n_labels,
+    })  # fmt: skip
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(type(model), "predict_arrays", watched)
+        n_rows, predict = tool.module.predict_online(job, "vectors")
+        assert n_rows == toy.test.X.n_rows
+        predict(3)
+        batch = list(tool.module.predict_batch(job, "vectors")())
+    row = given[0]
+    assert isinstance(row, scipy.sparse.csr_matrix)
+    assert (row.shape[0], row.indices.dtype, row.data.dtype) == (1, np.int32, np.float32)
+    assert answers[0] == batch[3]
 
 
 def test_every_tool_file_keeps_the_contract() -> None:

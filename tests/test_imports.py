@@ -20,6 +20,7 @@ HEAVY = ("numpy", "numba", "scipy", "sklearn", "safetensors", "tqdm", "llvmlite"
 LAYERS = (
     "errors files",
     "config parallel kernels",
+    "search_options",
     "data",
     "tree features persist_read metrics",
     "persist build nodes",
@@ -27,7 +28,8 @@ LAYERS = (
     "model",
     "training progress",
     "reports estimator",
-    "demo cli_options",
+    "comparing demo cli_options cli_steps",
+    "cli_compare",
     "cli",
     "__main__",
 )

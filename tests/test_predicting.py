@@ -18,6 +18,7 @@ from labeltree.errors import DataError, ParameterError
 from labeltree.features.strings import StringTable
 from labeltree.features.vectors import VectorFeatures
 from labeltree.model import Model
+from labeltree.nodes.quantized import quantize
 from labeltree.predicting import TreeSearch, best_of_trees, merge_labels
 from labeltree.reference import search as reference
 
@@ -45,7 +46,8 @@ def make_model(trees: Trees) -> Model:
     config = Config(row_norm="none", trees=len(trees), dim=trees[0][1].embedding.shape[1])
     labels = StringTable.from_strings([f"label{label}" for label in range(n_labels)])
     features = VectorFeatures(config, N_FEATURES)
-    return Model(config, features, labels, np.ones(n_labels, np.int64), 1, trees)
+    kept = [(tree, quantize(parameters)) for tree, parameters in trees]
+    return Model(config, features, labels, np.ones(n_labels, np.int64), 1, kept)
 
 
 def random_rows(n_rows: int, seed: int = 0) -> list[dict[int, float]]:
@@ -154,7 +156,7 @@ def test_rows_of_an_ensemble_go_as_deep_as_they_need() -> None:
     for seed in range(3):
         tree = build_flat(60)
         trees.append((tree, random_parameters(tree, N_FEATURES, 4, seed, scale=2.0)))
-    searches = [TreeSearch(*tree) for tree in trees]
+    searches = [TreeSearch(tree, quantize(parameters)) for tree, parameters in trees]
     rows = random_rows(30)
     ids, probabilities = best_of_trees(searches, sparse_rows(rows, N_FEATURES)[:3], 3, 0.0, False)
     for row, expected in enumerate(expected_marginals(trees, rows)):

@@ -18,6 +18,7 @@ from labeltree.build.flat import build_flat
 from labeltree.data.rows import SparseRows
 from labeltree.kernels.search import _apply_log_sigmoid
 from labeltree.nodes.dense import DenseParameters
+from labeltree.nodes.quantized import quantize
 from labeltree.predicting import TreeSearch
 from labeltree.reference import search as reference
 
@@ -32,7 +33,7 @@ class Case(NamedTuple):
 
     @property
     def search(self) -> TreeSearch:
-        return TreeSearch(self.tree, self.parameters)
+        return TreeSearch(self.tree, quantize(self.parameters))
 
     @property
     def arrays(self) -> tuple[NDArray, NDArray, NDArray]:
@@ -258,7 +259,7 @@ def test_a_row_without_features_gets_the_prior(n_features: int) -> None:
     parameters = random_parameters(tree, n_features, 2, seed=4)
     rows = SparseRows(np.zeros(2, np.int64), np.empty(0, np.int32), np.empty(0, np.float32), n_features)
     ids, probabilities = np.empty((1, 3), np.int32), np.empty((1, 3), np.float32)
-    TreeSearch(tree, parameters).topk(rows[:3], 3, ZERO, False, ids, probabilities)
+    TreeSearch(tree, quantize(parameters)).topk(rows[:3], 3, ZERO, False, ids, probabilities)
     prior = 1.0 / (1.0 + np.exp(-parameters.bias.astype(np.float64)))
     expected = prior[0] * prior[tree.leaf_of_label]
     assert_best(ids[0], probabilities[0], expected, 3)

@@ -53,8 +53,8 @@ def _load(job: Job) -> Any:
 
 def predict_batch(job: Job, kind: str) -> Callable[[], Any]:
     model = _load(job)
-    rows = job.texts() if kind == "text" else _rows(job)
-    model.predict_arrays(rows[:1] if kind == "text" else _row(rows, 0), job.k, threads=1)
+    rows = job.texts() if kind == "text" else job.matrix("test")
+    model.predict_arrays(rows[:1], job.k, threads=1)
     return lambda: _found(model.predict_arrays(rows, job.k, threads=1)[0])
 
 
@@ -68,25 +68,6 @@ def predict_online(job: Job, kind: str) -> tuple[int, Callable[[int], Any]]:
     if kind == "text":
         rows = [[text] for text in job.texts()]
         return len(rows), lambda i: model.predict(rows[i], job.k, threads=1)
-    matrix = _rows(job)
-    rows = [_row(matrix, i) for i in range(matrix.n_rows)]
+    matrix = job.matrix("test")  # SciPy's CSR rows, as napkinXC and PECOS get them
+    rows = [matrix[i] for i in range(matrix.shape[0])]
     return len(rows), lambda i: model.predict_arrays(rows[i], job.k, threads=1)
-
-
-def _rows(job: Job) -> Any:
-    import numpy as np
-
-    from labeltree.data.rows import SparseRows
-
-    arrays = np.load(job.test["npz"])
-    return SparseRows(arrays["indptr"], arrays["indices"], arrays["values"], job.n_features)
-
-
-def _row(matrix: Any, i: int) -> Any:
-    start, stop = matrix.indptr[i], matrix.indptr[i + 1]
-    return type(matrix)(
-        matrix.indptr[i : i + 2] - start,
-        matrix.indices[start:stop].copy(),
-        matrix.values[start:stop].copy(),
-        matrix.n_columns,
-    )

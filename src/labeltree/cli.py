@@ -1,4 +1,4 @@
-"""The command line: ``labeltree train | test | predict | prob | inspect | demo``.
+"""The command line: ``labeltree train | test | predict | prob | compare-search | inspect | demo``.
 
 The commands only arrange: what they do is in the modules they import when they run, so that ``--help`` stays
 instant. Results go to standard output, everything else to standard error.
@@ -16,12 +16,14 @@ try:
     import click
 
     from labeltree import __version__
+    from labeltree.cli_compare import compare_search
     from labeltree.cli_options import (
         GroupedCommand,
         OutputFile,
         Ranks,
         check_output,
         chosen_config,
+        chosen_search,
         config_options,
         format_option,
         input_files,
@@ -29,9 +31,11 @@ try:
         memory_hint,
         model_argument,
         normalize_option,
+        search_options,
         skip_option,
         threads_option,
     )
+    from labeltree.cli_steps import load_with_data, print_lines, report_skipped, tell_if_cold
     from labeltree.errors import DataError, LabelTreeError, ParameterError
 except KeyboardInterrupt:  # Ctrl-C right after the start: `main` is not there yet to say so
     sys.stderr.write("Interrupted.\n")
@@ -84,7 +88,7 @@ def train(
         from labeltree.reports import estimate_lines
         from labeltree.training import estimate
 
-        _print_lines(estimate_lines(estimate(data, **reading)))
+        print_lines(estimate_lines(estimate(data, **reading)))
         return
     if output is None:
         raise click.UsageError("Missing option '-o' / '--output': the file to write the model to.", context)
@@ -95,14 +99,14 @@ def train(
     from labeltree.reports import training_lines
 
     if not quiet:
-        _tell_if_cold("dense")
+        tell_if_cold("dense")
     with ProgressBar(quiet=quiet, verbose=verbose) as bar:
         model = training.train(data, **reading, threads=threads, callback=bar)
     model.save(output)
     if not quiet:
-        _report_skipped(model.skipped_lines, model.skipped_messages)
+        report_skipped(model.skipped_lines, model.skipped_messages)
         seconds = time.perf_counter() - started
-        _print_lines(training_lines(model, output, seconds, bar.losses), err=True)
+        print_lines(training_lines(model, output, seconds, bar.losses), err=True)
 
 
 @cli.command()
@@ -114,6 +118,7 @@ def train(
 @json_option
 @click.option("--per-label", type=OutputFile(), metavar="FILE.tsv", help="Write a row per label.")
 @normalize_option
+@search_options
 @format_option
 @skip_option
 @threads_option
@@ -124,41 +129,37 @@ def test(
     as_json: bool,
     per_label: Path | None,
     normalize: bool,
+    search: str,
+    beam: int | None,
     fmt: str,
     skip_bad_lines: bool,
     threads: int,
 ) -> None:
     """Score MODEL on DATA: precision, recall, nDCG and propensity-scored precision over all rows."""
-    from labeltree.data.bad_lines import BadLines
-    from labeltree.model import load
     from labeltree.reports import LabelCounts, json_text, score, score_lines, write_per_label
-    from labeltree.streaming import read_rows
 
+    how = chosen_search(search, beam)
     if per_label is not None:
         check_output(per_label, inputs=(model, data))
-    _tell_if_cold("search")
-    loaded = load(model)
-    bad_lines = BadLines(skip=skip_bad_lines)
-    rows, labels = read_rows(loaded.features, loaded.labels, data, fmt, bad_lines)
-    _report_skipped(bad_lines.skipped, bad_lines.messages)
+    loaded, rows, labels, n_skipped = load_with_data(model, data, fmt, skip_bad_lines=skip_bad_lines)
     name = "standard input" if data == "-" else data
     if rows.n_rows == 0:
         raise DataError(f"{name}: no rows to test on; give a file with a row per line")
     counts = LabelCounts.of(labels)
-    _print_lines(counts.notices(name), err=True)
-    result = score(loaded, rows, labels, ranks, normalize=normalize, threads=threads)
+    print_lines(counts.notices(name), err=True)
+    result = score(loaded, rows, labels, ranks, normalize=normalize, threads=threads, **how)
     if per_label is not None:
         write_per_label(per_label, loaded, result, labels, k=max(ranks))
     if as_json:
         values: dict[str, Any] = {**result.scores, "examples": result.n_rows, "seconds": result.seconds}
         values |= {
             "rows_per_second": result.rows_per_second,
-            "skipped": bad_lines.skipped,
+            "skipped": n_skipped,
             **counts.facts(),
         }
-        _print_lines([json_text(values)])
+        print_lines([json_text(values)])
     else:
-        _print_lines(score_lines(result, ranks))
+        print_lines(score_lines(result, ranks))
 
 
 @cli.command()
@@ -176,6 +177,7 @@ def test(
 )
 @json_option
 @normalize_option
+@search_options
 @format_option
 @skip_option
 @threads_option
@@ -186,6 +188,8 @@ def predict(
     threshold: float,
     as_json: bool,
     normalize: bool,
+    search: str,
+    beam: int | None,
     fmt: str,
     skip_bad_lines: bool,
     threads: int,
@@ -196,19 +200,21 @@ def predict(
     """
     if k == 0 and threshold == 0:
         raise ParameterError("-k 0 lists all labels above a threshold: give --threshold too, like 0.01")
+    if k == 0 and search != "exact":
+        raise ParameterError(f"-k 0 lists all labels above a threshold: --search {search} cannot; give a -k")
+    how = dict(threshold=threshold, normalize=normalize, threads=threads, **chosen_search(search, beam))
     from labeltree.data.bad_lines import BadLines
     from labeltree.model import load
     from labeltree.reports import prediction_lines
     from labeltree.streaming import stream_rows
 
     if sys.stderr is not None and sys.stderr.isatty():  # in a script nobody waits, and logs stay empty
-        _tell_if_cold("search")
+        tell_if_cold("search_dense")
     loaded = load(model)
     bad_lines = BadLines(skip=skip_bad_lines)
     for rows, _ in stream_rows(loaded.features, loaded.labels, input, fmt, bad_lines):
-        answers = loaded.predict(rows, k or None, threshold=threshold, normalize=normalize, threads=threads)
-        _print_lines(prediction_lines(answers, as_json))
-    _report_skipped(bad_lines.skipped, bad_lines.messages)
+        print_lines(prediction_lines(loaded.predict(rows, k or None, **how), as_json))
+    report_skipped(bad_lines.skipped, bad_lines.messages)
 
 
 @cli.command()
@@ -223,20 +229,13 @@ def prob(
     model: Path, data: str, as_json: bool, normalize: bool, fmt: str, skip_bad_lines: bool, threads: int
 ) -> None:
     """Print the probability of each label that DATA gives to a row, in the form of `predict`."""
-    from labeltree.data.bad_lines import BadLines
-    from labeltree.model import load
     from labeltree.progress import counted
     from labeltree.reports import given_labels, prediction_lines
-    from labeltree.streaming import read_rows
 
-    _tell_if_cold("search")
-    loaded = load(model)
-    bad_lines = BadLines(skip=skip_bad_lines)
-    rows, labels = read_rows(loaded.features, loaded.labels, data, fmt, bad_lines)
-    _report_skipped(bad_lines.skipped, bad_lines.messages)
+    loaded, rows, labels, _ = load_with_data(model, data, fmt, skip_bad_lines=skip_bad_lines)
     chances = loaded.probability_rows(rows, labels, normalize=normalize, threads=threads)
     answers, n_unknown = given_labels(labels, chances, loaded)
-    _print_lines(prediction_lines(answers, as_json))
+    print_lines(prediction_lines(answers, as_json))
     if n_unknown:
         click.echo(f"Left out {counted(n_unknown, 'label')} of {data}: unknown to the model.", err=True)
 
@@ -262,7 +261,7 @@ def inspect(model: Path, as_json: bool, tree_file: Path | None) -> None:
             click.echo(f"Tree written to {path}.", err=True)
         return
     facts = {"file": str(model), "file_bytes": model.stat().st_size, **loaded.inspect()}
-    _print_lines([json_text(facts)] if as_json else inspect_lines(facts))
+    print_lines([json_text(facts)] if as_json else inspect_lines(facts))
 
 
 @cli.command()
@@ -281,9 +280,12 @@ def demo(output: Path | None, documents: int, seed: int, threads: int) -> None:
     from labeltree.demo import run_demo
     from labeltree.progress import ProgressBar
 
-    _tell_if_cold("dense")
+    tell_if_cold("dense")
     with ProgressBar() as bar:
         run_demo(click.echo, callback=bar, output=output, max_documents=documents, seed=seed, threads=threads)
+
+
+cli.add_command(compare_search)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -310,27 +312,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _fail(message: str, code: int = 1) -> int:
     click.echo(message, err=True)
     return code
-
-
-def _print_lines(lines: Sequence[str], *, err: bool = False) -> None:
-    """Write UTF-8 whatever the locale, and at once: whoever reads the pipe may be waiting."""
-    content = "".join(f"{line}\n" for line in lines)
-    click.echo(content.encode("utf-8", "surrogateescape"), nl=False, err=err)
-
-
-def _report_skipped(n_lines: int, messages: Sequence[str]) -> None:
-    if n_lines:
-        from labeltree.progress import counted
-
-        first = " The first of them:" if n_lines > len(messages) else ""
-        _print_lines([f"Skipped {counted(n_lines, 'bad line')}.{first}", *messages], err=True)
-
-
-def _tell_if_cold(*kernel_modules: str) -> None:
-    from labeltree.progress import COLD_NOTICE, kernels_seem_cold
-
-    if kernels_seem_cold(kernel_modules):
-        click.echo(COLD_NOTICE, err=True)
 
 
 if __name__ == "__main__":

@@ -16,6 +16,7 @@ from click.core import ParameterSource
 from labeltree.config import PRESETS, Config, Parameter, make_config, parameters
 from labeltree.data.formats import FORMAT_CHOICES
 from labeltree.errors import ParameterError
+from labeltree.search_options import DEFAULT_BEAM, SEARCHES
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -42,6 +43,32 @@ json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON, 
 normalize_option = click.option(
     "--normalize", is_flag=True, help="Rescale children whose probabilities sum to less than 1."
 )
+_search_option = click.option(
+    "--search",
+    type=click.Choice(SEARCHES),
+    default="exact",
+    show_default=True,
+    help="beam is quicker where a model is unsure among very many labels, but may miss some.",
+)
+_beam_option = click.option(
+    "--beam",
+    type=click.IntRange(min=1),
+    metavar="N",
+    show_default=str(DEFAULT_BEAM),
+    help="Nodes of each level that --search beam opens.",
+)
+
+
+def search_options(command: Command) -> Command:
+    """How labels are searched for; see :func:`chosen_search`."""
+    return _search_option(_beam_option(command))
+
+
+def chosen_search(search: str, beam: int | None) -> dict[str, Any]:
+    """The arguments of prediction that --search and --beam stand for."""
+    if beam is not None and search != "beam":
+        raise ParameterError(f"--beam {beam} has no meaning for --search {search}; add --search beam")
+    return {"search": search, "beam": DEFAULT_BEAM if beam is None else beam}
 
 
 def config_options(command: Command) -> Command:
@@ -177,6 +204,7 @@ _SAVINGS = {
     "--trees or --ngram-buckets, or a larger --min-count, needs less",
     "test": "; a smaller -k, or DATA in several files, needs less",
     "predict": "; a smaller -k or a larger --threshold needs less",
+    "compare-search": "; a smaller -k, or DATA in several files, needs less",
     "prob": "; DATA in several files needs less",
     "demo": "; fewer --documents need less",
 }

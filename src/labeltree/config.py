@@ -105,7 +105,7 @@ class Config:
     link: str = _parameter(
         "plt", "How scores of siblings become probabilities.", choices=("plt",), group="nodes"
     )
-    dim: int = _parameter(200, "Length of the word and node vectors.", low=1, high=1 << 14, group="nodes")
+    dim: int = _parameter(256, "Length of the word and node vectors.", low=1, high=1 << 14, group="nodes")
 
     epochs: int = _parameter(6, "Passes over the training data.", low=1, high=100_000, group="training")
     optimizer: str = _parameter(

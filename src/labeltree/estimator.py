@@ -20,6 +20,7 @@ from labeltree.data.matrices import is_sparse
 from labeltree.data.rows import LabelRows, pointers
 from labeltree.data.weights import row_weights
 from labeltree.errors import DataError, ParameterError
+from labeltree.search_options import DEFAULT_BEAM
 from labeltree.training import train
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
@@ -30,6 +31,8 @@ _OWN_PARAMETERS: dict[str, tuple[Any, str]] = {
     "threads": (0, "Threads of fit and predict (0: all CPUs); they never change the result."),
     "threshold": (0.5, "`predict` returns the labels of at least this probability (multi-label)."),
     "k": (5, "`predict_proba` and `predict_topk` keep this many labels of a row (multi-label)."),
+    "search": ("exact", "exact, or beam: quicker among very many labels, but may miss some."),
+    "beam": (DEFAULT_BEAM, "Nodes of each level that the search by beam opens."),
 }
 
 
@@ -59,6 +62,8 @@ class LabelTreeClassifier(ClassifierMixin, BaseEstimator):
     threads: int
     threshold: float
     k: int
+    search: str
+    beam: int
 
     @_config_signature
     def __init__(self, **parameters: Any) -> None:
@@ -115,7 +120,7 @@ class LabelTreeClassifier(ClassifierMixin, BaseEstimator):
         """A CSR indicator of the labels of probability >= ``threshold``; for a 1-D ``y`` the best classes."""
         features, _ = self._read_features(X)
         if not self.multilabel_:
-            ids, _ = self.model_.predict_arrays(features, k=1, threads=self.threads)
+            ids, _ = self._topk(features, 1)
             return self.classes_[ids[:, 0]]
         rows = self.model_.predict_rows(features, self.threshold, threads=self.threads)
         return _indicator(LabelRows(rows.indptr, rows.indices, rows.n_columns))
@@ -130,7 +135,7 @@ class LabelTreeClassifier(ClassifierMixin, BaseEstimator):
         n_labels = len(self.classes_)
         if self.multilabel_:
             k = min(_read_k(self.k), n_labels)
-            ids, probabilities = self.model_.predict_arrays(features, k=k, threads=self.threads)
+            ids, probabilities = self._topk(features, k)
             found = probabilities > 0
             indptr = pointers(found.sum(axis=1))
             matrix = csr_matrix((probabilities[found], ids[found], indptr), shape=(n_rows, n_labels))
@@ -146,9 +151,9 @@ class LabelTreeClassifier(ClassifierMixin, BaseEstimator):
         """The ``k`` most probable labels of each row, best first, as they were given to ``fit``."""
         features, _ = self._read_features(X)
         k = min(_read_k(self.k if k is None else k), len(self.classes_))
-        ids, _ = self.model_.predict_arrays(features, k=k, threads=self.threads)
+        ids, _ = self._topk(features, k)
         classes = self.classes_.tolist()
-        return [[classes[id] for id in row] for row in ids.tolist()]
+        return [[classes[id] for id in row if id >= 0] for row in ids.tolist()]
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Precision at 1: how often the most probable label is right (for a 1-D ``y``: the accuracy)."""
@@ -158,11 +163,16 @@ class LabelTreeClassifier(ClassifierMixin, BaseEstimator):
         if not is_sparse(y) and _kind(y) == "classes":
             raise DataError("y has one class per row, but fit was given several labels per row; wrap each")
         truth, _ = label_rows(y, self.model_.label_names, n_rows=n_rows)
-        best, _ = self.model_.predict_arrays(features, k=1, threads=self.threads)
+        best, _ = self._topk(features, 1)
         row = np.repeat(np.arange(n_rows), np.diff(truth.indptr))
         right = (truth.indices >= 0) & (truth.indices == best[row, 0])
         hits = np.bincount(row[right], minlength=n_rows)
         return float(np.average(hits, weights=row_weights(sample_weight, n_rows)))
+
+    def _topk(self, features: Any, k: int) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+        return self.model_.predict_arrays(
+            features, k, search=self.search, beam=self.beam, threads=self.threads
+        )
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "model_")

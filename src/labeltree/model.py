@@ -18,9 +18,10 @@ from labeltree.features.strings import StringTable
 from labeltree.features.text import SHORT_TEXT, TextFeatures
 from labeltree.features.vectors import VectorFeatures
 from labeltree.model_file import Parts, parts_of_bytes, parts_to_bytes, read_parts, write_parts
-from labeltree.nodes.dense import DenseParameters
+from labeltree.nodes.quantized import QuantizedParameters
 from labeltree.parallel import Pool, check_threads, row_slices
 from labeltree.predicting import Arrays, OneRow, TreeSearch, above_average, best_of_trees
+from labeltree.search_options import DEFAULT_BEAM, NO_BEAM, check_all_above, check_k, check_search
 from labeltree.streaming import Features, read_rows
 from labeltree.tree import LabelTree
 
@@ -38,13 +39,14 @@ class Model:
         labels: StringTable,
         label_counts: NDArray[np.int64],
         n_examples: int,
-        trees: Sequence[tuple[LabelTree, DenseParameters]],
+        trees: Sequence[tuple[LabelTree, QuantizedParameters]],
     ) -> None:
         self.config = config
         self.features = features
         self.labels = labels
         self.label_counts = label_counts  # (n_labels,) training rows of each label
         self.n_examples = n_examples
+        self.n_labels, self.n_features = len(labels), features.n_columns
         self.trees = [TreeSearch(tree, parameters) for tree, parameters in trees]
         self.skipped_lines = 0  # bad lines left out when this model was trained ...
         self.skipped_messages: list[str] = []  # ... and what was wrong with the first few
@@ -67,25 +69,20 @@ class Model:
     def label_trees(self) -> list[LabelTree]:
         return [search.tree for search in self.trees]
 
-    @property
-    def n_labels(self) -> int:
-        return len(self.labels)
-
-    @property
-    def n_features(self) -> int:
-        return self.features.n_columns
-
     def predict(
-        self, X: Any, k: int | None = 5, *, threshold: float = 0.0, normalize: bool = False, threads: int = 0
-    ) -> list[list[tuple[str, float]]]:
+        self, X: Any, k: int | None = 5, *, threshold: float = 0.0, normalize: bool = False,
+        search: str = "exact", beam: int = DEFAULT_BEAM, threads: int = 0,
+    ) -> list[list[tuple[str, float]]]:  # fmt: skip
         """For each text or row its most probable labels with their probabilities, best first.
 
         At most ``k`` labels of at least ``threshold``; with ``k=None`` (and a threshold above 0) all of them.
+        ``search="beam"`` opens only the ``beam`` most probable nodes of each level: quicker where a model is
+        unsure among very many labels, but it may miss some, or find fewer than ``k``.
         """
         names = self.label_names
         if k is None:
-            if not threshold > 0.0:
-                raise ParameterError(f"with k=None threshold must be above 0, but is {threshold!r}")
+            check_search(search, beam)
+            check_all_above(threshold, search)
             rows = self.predict_rows(X, threshold, normalize=normalize, threads=threads)
             return [
                 sorted(
@@ -94,9 +91,9 @@ class Model:
                 )
                 for i in range(rows.n_rows)
             ]
-        k = min(_check_k(k), self.n_labels)  # there are no more, and their places would take memory
+        k = min(check_k(k), self.n_labels)  # there are no more, and their places would take memory
         ids, probabilities = self.predict_arrays(
-            X, k, threshold=threshold, normalize=normalize, threads=threads
+            X, k, threshold=threshold, normalize=normalize, search=search, beam=beam, threads=threads
         )
         found = []
         for row_ids, row_probabilities in zip(ids.tolist(), probabilities.tolist(), strict=True):
@@ -106,13 +103,15 @@ class Model:
         return found
 
     def predict_arrays(
-        self, X: Any, k: int = 5, *, threshold: float = 0.0, normalize: bool = False, threads: int = 0
-    ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
-        """Label ids and probabilities, both (n_rows, k), best first; -1 and 0 where fewer labels exist."""
-        k = _check_k(k)
+        self, X: Any, k: int = 5, *, threshold: float = 0.0, normalize: bool = False,
+        search: str = "exact", beam: int = DEFAULT_BEAM, threads: int = 0,
+    ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:  # fmt: skip
+        """Label ids and probabilities, both (n_rows, k), best first; -1 and 0 where fewer are found."""
+        k = check_k(k)
+        width = check_search(search, beam)
         least = _check_threshold(threshold)
         threads = check_threads(threads)
-        n = self._fill_row(X) if len(self.trees) == 1 else -1
+        n = self._fill_row(X) if len(self.trees) == 1 and width == NO_BEAM else -1
         if n >= 0:
             ids, probabilities = np.empty((1, k), np.int32), np.empty((1, k), np.float32)
             norm = self.features.norm_of_rows
@@ -123,15 +122,15 @@ class Model:
         ids = np.full((rows.n_rows, k), -1, np.int32)
         probabilities = np.zeros((rows.n_rows, k), np.float32)
 
-        def search(part: slice) -> None:
+        def find(part: slice) -> None:
             arrays = _part(rows, part)
             if len(self.trees) == 1:
-                self.trees[0].topk(arrays, k, least, normalize, ids[part], probabilities[part])
+                self.trees[0].topk(arrays, k, least, normalize, ids[part], probabilities[part], width)
                 return
-            best = best_of_trees(self.trees, arrays, n_found, least, normalize)
+            best = best_of_trees(self.trees, arrays, n_found, least, normalize, width)
             ids[part, :n_found], probabilities[part, :n_found] = best
 
-        self._by_rows(search, rows.n_rows, threads)
+        self._by_rows(find, rows.n_rows, threads)
         return ids, probabilities
 
     def predict_rows(
@@ -297,16 +296,6 @@ def _part(rows: SparseRows, part: slice) -> Arrays:
 def _row(rows: SparseRows, i: int) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
     part = slice(rows.indptr[i], rows.indptr[i + 1])
     return rows.indices[part], rows.values[part]
-
-
-def _check_k(k: Any) -> int:
-    k = plain(k)  # kernels are compiled once per kind of integer
-    if type(k) is not int or k < 1:
-        raise ParameterError(
-            f"k must be at least 1, but is {k!r}; give a whole number, or for "
-            "all labels of some probability predict(X, k=None, threshold=0.1)"
-        )
-    return k
 
 
 def _check_threshold(threshold: Any) -> np.float32:

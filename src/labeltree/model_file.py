@@ -16,7 +16,7 @@ from labeltree.features.strings import StringTable
 from labeltree.features.tensors import take_tensor
 from labeltree.features.text import TextFeatures
 from labeltree.features.vectors import VectorFeatures
-from labeltree.nodes.dense import DenseParameters
+from labeltree.nodes.quantized import QuantizedParameters
 from labeltree.persist import read_model, write_model
 from labeltree.tree import LabelTree
 
@@ -29,7 +29,7 @@ class Parts(NamedTuple):
     labels: StringTable
     label_counts: NDArray[np.int64]  # (n_labels,) training rows of each label
     n_examples: int
-    trees: Sequence[tuple[LabelTree, DenseParameters]]
+    trees: Sequence[tuple[LabelTree, QuantizedParameters]]
 
 
 def write_parts(path: str | Path, parts: Parts) -> None:
@@ -53,7 +53,7 @@ def read_parts(path: str | Path, *, verify: bool = True) -> Parts:
     """The parts of a file, checked; their arrays stay on the disk until they are used."""
     tensors, metadata = read_model(path, verify=verify)
     try:
-        return _assemble(tensors, metadata, verify)
+        return _assemble(tensors, metadata)
     except CorruptedModelError as error:
         raise CorruptedModelError(f"{path}: {error}") from error
     except (KeyError, TypeError, AttributeError, ParameterError) as error:
@@ -79,7 +79,7 @@ def parts_of_bytes(content: bytes) -> Parts:
         return read_parts(path)
 
 
-def _assemble(tensors: dict[str, NDArray], metadata: dict[str, Any], verify: bool) -> Parts:
+def _assemble(tensors: dict[str, NDArray], metadata: dict[str, Any]) -> Parts:
     config = Config(**metadata["config"]).validate()
     kind = metadata["features"]
     if kind not in ("text", "vectors"):
@@ -108,24 +108,30 @@ def _assemble(tensors: dict[str, NDArray], metadata: dict[str, Any], verify: boo
         if tree.n_labels != len(labels):
             raise CorruptedModelError(f"tree.{number} has {tree.n_labels} labels instead of {len(labels)}")
         shape = (features.n_columns, tree.n_nodes, config.dim)
-        trees.append((tree, _take_parameters(tensors, f"nodes.{number}", shape, verify)))
+        trees.append((tree, _take_parameters(tensors, f"nodes.{number}", shape)))
     return Parts(config, features, labels, counts, n_examples, trees)
 
 
 def _take_parameters(
-    tensors: dict[str, NDArray], prefix: str, shape: tuple[int, int, int], verify: bool
-) -> DenseParameters:
+    tensors: dict[str, NDArray], prefix: str, shape: tuple[int, int, int]
+) -> QuantizedParameters:
     n_features, n_nodes, dim = shape
-    shapes = {"embedding": (n_features, dim), "weights": (n_nodes, dim), "bias": (n_nodes,)}
+    expected: dict[str, tuple[Any, tuple[int, ...]]] = {
+        "embedding": (np.int8, (n_features, dim)),
+        "embedding_scale": (np.float32, (n_features,)),
+        "weights": (np.int8, (n_nodes, dim)),
+        "weight_scale": (np.float32, (n_nodes,)),
+        "bias": (np.float32, (n_nodes,)),
+    }
     arrays = {}
-    for name, expected in shapes.items():
+    for name, (dtype, size) in expected.items():
         array = tensors[f"{prefix}.{name}"]
-        if array.dtype != np.float32 or array.shape != expected:
+        if array.dtype != dtype or array.shape != size:
             raise CorruptedModelError(
-                f"{prefix}.{name} is {array.dtype} {array.shape}, but must be float32 {expected}"
+                f"{prefix}.{name} is {array.dtype} {array.shape}, but must be {np.dtype(dtype)} {size}"
             )
-        wrong = np.isnan(array) if name == "bias" else ~np.isfinite(array) if verify else np.False_
+        wrong = np.isnan(array) if name == "bias" else ~np.isfinite(array)
         if np.any(wrong):
             raise CorruptedModelError(f"{prefix}.{name} has values that are not finite")
         arrays[name] = array
-    return DenseParameters(**arrays)
+    return QuantizedParameters(**arrays)

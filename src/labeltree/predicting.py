@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from labeltree.data.rows import pointers
 from labeltree.features.tensors import read_only
 from labeltree.kernels.check import CANONICAL
-from labeltree.nodes.dense import DenseParameters
+from labeltree.nodes.quantized import QuantizedParameters
+from labeltree.search_options import NO_BEAM
 from labeltree.tree import LabelTree
 
 Arrays = tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32]]  # indptr, indices, values
@@ -29,12 +30,12 @@ class OneRow(threading.local):
 class TreeSearch:
     """A tree with its node parameters, ready for the kernels (which get read-only arrays only)."""
 
-    def __init__(self, tree: LabelTree, parameters: DenseParameters) -> None:
+    def __init__(self, tree: LabelTree, parameters: QuantizedParameters) -> None:
         from labeltree.kernels import search_dense
 
         self.kernels = search_dense  # imported late, but not anew at each call: a call takes microseconds
         self.tree = tree
-        self.parameters = DenseParameters(*(read_only(array) for array in parameters))
+        self.parameters = QuantizedParameters(*(read_only(array) for array in parameters))
         self.nodes = search_dense.DenseNodes(
             tree.parent, tree.first_child, tree.n_children, tree.label, tree.leaf_of_label, *self.parameters,
             max_children=max(1, int(tree.n_children.max())),
@@ -47,12 +48,16 @@ class TreeSearch:
 
     def topk(
         self, arrays: Arrays, k: int, threshold: np.float32, normalize: bool,
-        out_ids: NDArray[np.int32], out_probabilities: NDArray[np.float32],
+        out_ids: NDArray[np.int32], out_probabilities: NDArray[np.float32], beam: int = NO_BEAM,
     ) -> None:  # fmt: skip
-        """Fill the k best labels of each row."""
-        self.kernels.dense_topk(
-            self.table, *_read_only(arrays), k, threshold, normalize, out_ids, out_probabilities
-        )
+        """Fill the k best labels of each row; with a beam the best it finds, -1 where those are fewer."""
+        rows = _read_only(arrays)
+        if beam == NO_BEAM:
+            self.kernels.dense_topk(self.table, *rows, k, threshold, normalize, out_ids, out_probabilities)
+        else:
+            self.kernels.dense_beam(
+                self.table, *rows, k, beam, threshold, normalize, out_ids, out_probabilities
+            )
 
     def topk_row(
         self, row: OneRow, n: int, norm: int, k: int, threshold: np.float32, normalize: bool,
@@ -121,13 +126,19 @@ def average_of_trees(
 
 
 def best_of_trees(
-    trees: Sequence[TreeSearch], arrays: Arrays, k: int, threshold: np.float32, normalize: bool
+    trees: Sequence[TreeSearch],
+    arrays: Arrays,
+    k: int,
+    threshold: np.float32,
+    normalize: bool,
+    beam: int = NO_BEAM,
 ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
     """The exact k best labels by average probability, by Fagin's threshold algorithm.
 
     Each tree gives its best ``depth`` labels; those are scored in all trees. No other label can have a higher
     average than the average of the trees' last ones: rows whose k-th label beats that are done, the others
-    go on with twice the depth.
+    go on with twice the depth. With a beam the trees give the best labels that their beams find, which may be
+    fewer (and then the last one's probability is 0), and the answer is no longer exact.
     """
     n_rows, n_labels = len(arrays[0]) - 1, trees[0].tree.n_labels
     out_ids = np.full((n_rows, k), -1, np.int32)
@@ -141,10 +152,10 @@ def best_of_trees(
         ids = np.empty((len(trees), len(open_rows), depth), np.int32)
         for number, search in enumerate(trees):
             probabilities = np.empty((len(open_rows), depth), np.float32)
-            search.topk(part, depth, np.float32(0.0), normalize, ids[number], probabilities)
+            search.topk(part, depth, np.float32(0.0), normalize, ids[number], probabilities, beam)
             bound += probabilities[:, -1]
         rows = np.broadcast_to(np.arange(len(open_rows))[None, :, None], ids.shape)
-        labels = merge_labels(rows.ravel(), ids.ravel(), len(open_rows))
+        labels = merge_labels(rows[ids >= 0], ids[ids >= 0], len(open_rows))
         average = average_of_trees(trees, part, labels, normalize)
         best_ids, best = _best_per_row(labels, average, k)
         # A little more than the bound, as averages are rounded in another order. With a bound of 0 all other
@@ -170,12 +181,15 @@ def _take_rows(arrays: Arrays, rows: NDArray[np.int64]) -> Arrays:
 def _best_per_row(
     labels: Labels, probabilities: NDArray[np.float32], k: int
 ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
-    """The k most probable of each row's labels (every row has at least k); ties to the lower label."""
+    """The k most probable of each row's labels, -1 where it has fewer; ties to the lower label."""
     indptr, ids = labels
     rows = np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))
     order = np.lexsort((ids, -probabilities, rows))
-    take = order[indptr[:-1, None] + np.arange(k)]
-    return ids[take], probabilities[take]
+    take = indptr[:-1, None] + np.arange(k)
+    found = take < indptr[1:, None]
+    best_ids, best = np.full(take.shape, -1, np.int32), np.zeros(take.shape, np.float32)
+    best_ids[found], best[found] = ids[order[take[found]]], probabilities[order[take[found]]]
+    return best_ids, best
 
 
 def above_average(

@@ -17,6 +17,7 @@ from labeltree import metrics
 from labeltree.data.rows import LabelRows, SparseRows
 from labeltree.files import write_whole
 from labeltree.progress import counted, duration, size
+from labeltree.search_options import DEFAULT_BEAM
 
 if TYPE_CHECKING:
     from labeltree.model import Model
@@ -28,7 +29,7 @@ _LEAST_TIMED_SECONDS = 0.1  # a speed measured in less says nothing
 Answers = Sequence[Sequence[tuple[str, float]]]
 
 # Label names are free text in JSONL and in Python: in lines of text these characters would break the line.
-_ESCAPES = str.maketrans({"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r"})
+ESCAPES = str.maketrans({"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r"})
 
 
 class Result(NamedTuple):
@@ -94,14 +95,17 @@ def score(
     ranks: Sequence[int],
     *,
     normalize: bool = False,
+    search: str = "exact",
+    beam: int = DEFAULT_BEAM,
     threads: int = 0,
 ) -> Result:
     """Predict the labels of all rows and compare them with the true ones."""
     k = min(max(ranks), model.n_labels)
+    how: dict[str, Any] = dict(normalize=normalize, search=search, beam=beam, threads=threads)
     if rows.n_rows:  # loading machine code is no part of the speed of prediction
-        model.predict_arrays(first_row(rows), k, normalize=normalize, threads=threads)
+        model.predict_arrays(first_row(rows), k, **how)
     started = time.perf_counter()
-    ids, probs = model.predict_arrays(rows, k, normalize=normalize, threads=threads)
+    ids, probs = model.predict_arrays(rows, k, **how)
     seconds = time.perf_counter() - started
     scores = metrics.evaluate(ids, labels, ranks, model.label_counts, model.n_examples)
     return Result(ids, probs, scores, seconds)
@@ -143,7 +147,7 @@ def write_per_label(path: Path, model: Model, result: Result, labels: LabelRows,
     lines = ["\t".join(("label", *table._fields))]
     columns = [column.tolist() for column in table]
     for name, *values in zip(model.label_names, *columns, strict=True):
-        lines.append("\t".join((name.translate(_ESCAPES), *map(_number, values))))
+        lines.append("\t".join((name.translate(ESCAPES), *map(_number, values))))
     write_whole(path, [f"{line}\n".encode() for line in lines])
 
 
@@ -155,7 +159,7 @@ def prediction_lines(answers: Answers, as_json: bool) -> list[str]:
     """A line per row: ``label<TAB>probability``, repeated; or a JSON object."""
     if as_json:
         return [json_text({"labels": [_json_label(*pair) for pair in row]}) for row in answers]
-    return ["\t".join(f"{name.translate(_ESCAPES)}\t{chance:.6g}" for name, chance in row) for row in answers]
+    return ["\t".join(f"{name.translate(ESCAPES)}\t{chance:.6g}" for name, chance in row) for row in answers]
 
 
 def _json_label(name: str, probability: float) -> dict[str, Any]:

@@ -27,6 +27,7 @@ from labeltree.features.text import TextFeatures
 from labeltree.features.vectors import VectorFeatures
 from labeltree.model import Model
 from labeltree.nodes.dense import BLOCK_CHILDREN, MAX_BLOCKS, Report, fit_dense
+from labeltree.nodes.quantized import quantize
 from labeltree.parallel import Pool
 from labeltree.streaming import Features
 
@@ -116,7 +117,7 @@ def train(
             report(_stage("tree", config, 1.0, number))
             watch = _epoch_watch(config, number, report)
             nodes = fit_dense(data.X, data.Y, tree, config, weight=weight, seed=seed, pool=pool, report=watch)
-            trees.append((tree, nodes))
+            trees.append((tree, quantize(nodes)))
     counts = np.bincount(data.Y.indices, minlength=len(data.labels)).astype(np.int64)
     if config.tree not in TREES:
         config = dataclasses.replace(config, tree="file")  # a path means nothing on another machine
@@ -154,14 +155,15 @@ def estimate(
     n_inner = 1 if config.tree == "flat" else math.ceil(n_labels / max(1, min(config.arity, n_labels) - 1))
     n_vectors = data.X.n_columns + n_labels + n_inner
     data_bytes = sum(array.nbytes for array in (*data.X[:3], *data.Y[:2]))
-    parameter_bytes = config.trees * n_vectors * config.dim * 4
+    parameter_bytes = config.trees * n_vectors * (config.dim + 4)  # a byte per number, and a scale
     names = sum(array.nbytes for array in data.labels.tensors())
     vocabulary = sum(array.nbytes for array in data.features.tensors().values())
     model_bytes = parameter_bytes + names + vocabulary + 20 * (n_labels + n_inner) * config.trees
     profile_bytes = 8 * min(
         int(np.diff(data.X.indptr).mean() * len(data.Y.indices)), n_labels * data.X.n_columns
     )
-    peak_bytes = 150_000_000 + data_bytes + parameter_bytes + _batch_bytes(config, data)
+    in_training = 4 * n_vectors * config.dim  # of one tree, in 32 bits
+    peak_bytes = 150_000_000 + data_bytes + parameter_bytes + in_training + _batch_bytes(config, data)
     if config.tree == "kmeans":
         peak_bytes += 2 * profile_bytes
     return Estimate(

@@ -1,4 +1,4 @@
-"""Inner loops that training and search share. All are inlined into the kernels that use them."""
+"""Inner loops that training (float32) and search (int8) share, inlined into the kernels that use them."""
 
 from __future__ import annotations
 
@@ -42,18 +42,19 @@ def sum_rows(coefficients, c, sources, s, n, rows, out, o):
         v2, v3 = coefficients[c + q + 2], coefficients[c + q + 3]
         r0, r1, r2, r3 = sources[s + q], sources[s + q + 1], sources[s + q + 2], sources[s + q + 3]
         for j in range(dim):
-            out[o, j] += v0 * rows[r0, j] + v1 * rows[r1, j] + v2 * rows[r2, j] + v3 * rows[r3, j]
+            first = v0 * np.float32(rows[r0, j]) + v1 * np.float32(rows[r1, j])
+            out[o, j] += first + v2 * np.float32(rows[r2, j]) + v3 * np.float32(rows[r3, j])
         q += 4
     while q < n:
         v0, r0 = coefficients[c + q], sources[s + q]
         for j in range(dim):
-            out[o, j] += v0 * rows[r0, j]
+            out[o, j] += v0 * np.float32(rows[r0, j])
         q += 1
 
 
 @inlined
-def score_rows(weights, bias, first, n, vectors, v, out):
-    """``out[:n] = weights[first : first + n] @ vectors[v] + bias[first : first + n]``, four at a time."""
+def score_rows(weights, first, n, vectors, v, out):
+    """``out[:n] = weights[first : first + n] @ vectors[v]``, four at a time."""
     dim = weights.shape[1]
     c = 0
     while c + 4 <= n:
@@ -61,18 +62,15 @@ def score_rows(weights, bias, first, n, vectors, v, out):
         s0, s1, s2, s3 = np.float32(0.0), np.float32(0.0), np.float32(0.0), np.float32(0.0)
         for j in range(dim):
             h = vectors[v, j]
-            s0 += weights[r, j] * h
-            s1 += weights[r + 1, j] * h
-            s2 += weights[r + 2, j] * h
-            s3 += weights[r + 3, j] * h
-        out[c] = s0 + bias[r]
-        out[c + 1] = s1 + bias[r + 1]
-        out[c + 2] = s2 + bias[r + 2]
-        out[c + 3] = s3 + bias[r + 3]
+            s0 += np.float32(weights[r, j]) * h
+            s1 += np.float32(weights[r + 1, j]) * h
+            s2 += np.float32(weights[r + 2, j]) * h
+            s3 += np.float32(weights[r + 3, j]) * h
+        out[c], out[c + 1], out[c + 2], out[c + 3] = s0, s1, s2, s3
         c += 4
     while c < n:
         s0 = np.float32(0.0)
         for j in range(dim):
-            s0 += weights[first + c, j] * vectors[v, j]
-        out[c] = s0 + bias[first + c]
+            s0 += np.float32(weights[first + c, j]) * vectors[v, j]
+        out[c] = s0
         c += 1

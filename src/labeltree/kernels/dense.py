@@ -119,7 +119,9 @@ def _move_row(out_rows, row, shrink, rate, gradient):
 def _visit_block(visit, first, n_children, weight, parameters, plan, buffers, scores):
     """Score the block for one visitor: d loss / d score into scores, and the visit's gradient and loss."""
     e = plan.visit_example[visit]
-    score_rows(parameters.weights, parameters.bias, first, n_children, buffers.hidden, e, scores)
+    score_rows(parameters.weights, first, n_children, buffers.hidden, e, scores)
+    for c in range(n_children):
+        scores[c] += parameters.bias[first + c]
     _apply_sigmoid(scores, n_children)
     for place in range(plan.visit_positive[visit, 0], plan.visit_positive[visit, 1]):
         scores[plan.positive[place] - first] -= np.float32(1.0)

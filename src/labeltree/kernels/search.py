@@ -13,11 +13,11 @@ import numpy as np
 from labeltree.kernels.arithmetic import fast_exp
 from labeltree.kernels.jit import inlined
 
-_FIRST_QUEUE = 512
+FIRST_QUEUE = 512
 
 
 def query_size(nodes):
-    """Length of the vector that :func:`prepare_query` fills."""
+    """How many 32-bit numbers :func:`prepare_query` fills; what they mean is the nodes' own affair."""
     raise NotImplementedError
 
 
@@ -54,7 +54,7 @@ def _apply_log_sigmoid(scores, n):
 
 
 @inlined
-def _score_children(nodes, first, n, query, normalize, out):
+def score_children(nodes, first, n, query, normalize, out):
     """``out[:n]`` = log P(child | parent) of n siblings."""
     score_nodes(nodes, first, n, query, out)
     _apply_log_sigmoid(out, n)
@@ -74,7 +74,7 @@ def _score_children(nodes, first, n, query, normalize, out):
 
 
 @inlined
-def _push(heap_log, heap_node, size, log_probability, node):
+def push(heap_log, heap_node, size, log_probability, node):
     """Add to a binary heap; the largest log-probability is on top, of equal ones the smallest node."""
     place = size
     while place > 0:
@@ -92,7 +92,7 @@ def _push(heap_log, heap_node, size, log_probability, node):
 
 
 @inlined
-def _pop(heap_log, heap_node, size):
+def pop(heap_log, heap_node, size):
     """Remove the top; the caller has read it. Returns the new size."""
     size -= 1
     log_probability, node = heap_log[size], heap_node[size]
@@ -119,16 +119,16 @@ def _pop(heap_log, heap_node, size):
 
 
 @inlined
-def _keep_best(best_log, best_label, found, k, log_probability, label):
+def keep_best(best_log, best_label, found, k, log_probability, label):
     """Offer a label to a heap of the best k; on top is the worst of them. Returns how many it holds.
 
-    They are negated, so that `_push` and `_pop` put the lowest first, of equal ones the higher label.
+    They are negated, so that `push` and `pop` put the lowest first, of equal ones the higher label.
     """
     if found == k:
         if log_probability < -best_log[0] or (log_probability == -best_log[0] and label > -best_label[0]):
             return found
-        found = _pop(best_log, best_label, found)
-    return _push(best_log, best_label, found, -log_probability, -label)
+        found = pop(best_log, best_label, found)
+    return push(best_log, best_label, found, -log_probability, -label)
 
 
 @inlined
@@ -139,39 +139,39 @@ def search_topk(nodes, indptr, indices, values, k, threshold, normalize, out_ids
     inner node is as probable as the k-th label. Fills -1 and 0 where fewer labels reach the threshold.
     """
     first_child, n_children, label = nodes.first_child, nodes.n_children, nodes.label
-    least_log = _least_log(threshold)
+    least_log = log_of_least(threshold)
     query = np.empty((1, query_size(nodes)), np.float32)
     scores = np.empty(nodes.max_children, np.float32)
     # Large enough for nearly every query; memory for all nodes would take longer to get than a search.
-    queue_log, queue_node = np.empty(_FIRST_QUEUE, np.float32), np.empty(_FIRST_QUEUE, np.int32)
+    queue_log, queue_node = np.empty(FIRST_QUEUE, np.float32), np.empty(FIRST_QUEUE, np.int32)
     best_log, best_label = np.empty(k, np.float32), np.empty(k, np.int32)
     for row in range(len(indptr) - 1):
         prepare_query(nodes, indices, values, indptr[row], indptr[row + 1], query)
-        _score_children(nodes, 0, 1, query, False, scores)
+        score_children(nodes, 0, 1, query, False, scores)
         found = 0
         size = 0
         if n_children[0] == 0:
-            found = _keep_best(best_log, best_label, found, k, scores[0], label[0])
+            found = keep_best(best_log, best_label, found, k, scores[0], label[0])
         else:
-            size = _push(queue_log, queue_node, size, scores[0], 0)
+            size = push(queue_log, queue_node, size, scores[0], 0)
         while size > 0:
             top, node = queue_log[0], queue_node[0]
             if top < least_log or (found == k and top < -best_log[0]):
                 break
-            size = _pop(queue_log, queue_node, size)
+            size = pop(queue_log, queue_node, size)
             first, n = first_child[node], n_children[node]
             if size + n > len(queue_log):
                 queue_log = np.concatenate((queue_log, np.empty(len(queue_log) + n, np.float32)))
                 queue_node = np.concatenate((queue_node, np.empty(len(queue_node) + n, np.int32)))
-            _score_children(nodes, first, n, query, normalize, scores)
+            score_children(nodes, first, n, query, normalize, scores)
             for c in range(n):
                 log_probability = top + scores[c]
                 if log_probability < least_log or (found == k and log_probability < -best_log[0]):
                     continue
                 if n_children[first + c] == 0:
-                    found = _keep_best(best_log, best_label, found, k, log_probability, label[first + c])
+                    found = keep_best(best_log, best_label, found, k, log_probability, label[first + c])
                 else:
-                    size = _push(queue_log, queue_node, size, log_probability, first + c)
+                    size = push(queue_log, queue_node, size, log_probability, first + c)
         for place in range(k):
             out_ids[row, place] = -1
             out_probabilities[row, place] = 0.0
@@ -180,11 +180,11 @@ def search_topk(nodes, indptr, indices, values, k, threshold, normalize, out_ids
             if probability >= threshold:
                 out_ids[row, place] = -best_label[0]
                 out_probabilities[row, place] = probability
-            found = _pop(best_log, best_label, found)
+            found = pop(best_log, best_label, found)
 
 
 @inlined
-def _least_log(threshold):
+def log_of_least(threshold):
     """Nodes below this log-probability cannot reach the threshold; a bit low, as logarithms are rounded."""
     if threshold > 1e-37:  # below, float32 has too few digits to tell
         return np.float32(math.log(threshold) - 1e-5)
@@ -200,14 +200,14 @@ def search_above(
     Returns the first row whose labels no longer fit into the out arrays (the number of rows if all did).
     """
     first_child, n_children, label = nodes.first_child, nodes.n_children, nodes.label
-    least_log = _least_log(threshold)
+    least_log = log_of_least(threshold)
     query = np.empty((1, query_size(nodes)), np.float32)
     scores = np.empty(nodes.max_children, np.float32)
     stack_log = np.empty(len(nodes.parent), np.float32)
     stack_node = np.empty(len(nodes.parent), np.int32)
     while row < len(indptr) - 1:
         prepare_query(nodes, indices, values, indptr[row], indptr[row + 1], query)
-        _score_children(nodes, 0, 1, query, False, scores)
+        score_children(nodes, 0, 1, query, False, scores)
         end = out_indptr[row]
         stack_log[0], stack_node[0] = scores[0], 0
         size = 1 if scores[0] >= least_log else 0
@@ -225,7 +225,7 @@ def search_above(
                 end += 1
                 continue
             first, n = first_child[node], n_children[node]
-            _score_children(nodes, first, n, query, normalize, scores)
+            score_children(nodes, first, n, query, normalize, scores)
             for c in range(n):
                 if log_probability + scores[c] >= least_log:
                     stack_log[size] = log_probability + scores[c]
@@ -260,9 +260,9 @@ def score_labels(nodes, indptr, indices, values, label_indptr, labels, normalize
                 node = path[step]
                 if normalize and parent[node] >= 0:
                     first = first_child[parent[node]]
-                    _score_children(nodes, first, n_children[parent[node]], query, True, scores)
+                    score_children(nodes, first, n_children[parent[node]], query, True, scores)
                     log_probability += scores[node - first]
                 else:
-                    _score_children(nodes, node, 1, query, False, scores)
+                    score_children(nodes, node, 1, query, False, scores)
                     log_probability += scores[0]
             out_probabilities[q] = math.exp(log_probability)

@@ -20,6 +20,7 @@ from labeltree.kernels.search import (
     search_above,
     search_topk,
 )
+from labeltree.kernels.search_beam import search_beam
 from labeltree.kernels.weights import NORM_NONE, normalize_row
 
 _INLINED: Any = {"fastmath": set(FAST_MATH), "forceinline": True}
@@ -27,15 +28,17 @@ _LARGEST = np.float32(1e15)  # of a hidden vector's entries: scores from them st
 
 
 class DenseNodes(NamedTuple):
-    """A tree whose nodes score w·h + b; all arrays read-only."""
+    """A tree whose nodes score w·h + b, vectors in bytes with a scale; all arrays read-only."""
 
     parent: NDArray[np.int32]  # (n_nodes,)
     first_child: NDArray[np.int32]  # (n_nodes,)
     n_children: NDArray[np.int32]  # (n_nodes,)
     label: NDArray[np.int32]  # (n_nodes,)
     leaf_of_label: NDArray[np.int32]  # (n_labels,)
-    embedding: NDArray[np.float32]  # (n_features, dim)
-    weights: NDArray[np.float32]  # (n_nodes, dim)
+    embedding: NDArray[np.int8]  # (n_features, dim)
+    embedding_scale: NDArray[np.float32]  # (n_features,)
+    weights: NDArray[np.int8]  # (n_nodes, dim)
+    weight_scale: NDArray[np.float32]  # (n_nodes,)
     bias: NDArray[np.float32]  # (n_nodes,)
     max_children: int  # of a node, at least 1
 
@@ -53,10 +56,12 @@ def _nodes_at(table):
         vector_at(table, 2, np.int32),
         vector_at(table, 3, np.int32),
         vector_at(table, 4, np.int32),
-        matrix_at(table, 5, np.float32),
-        matrix_at(table, 6, np.float32),
-        vector_at(table, 7, np.float32),
-        table[8, 1],
+        matrix_at(table, 5, np.int8),
+        vector_at(table, 6, np.float32),
+        matrix_at(table, 7, np.int8),
+        vector_at(table, 8, np.float32),
+        vector_at(table, 9, np.float32),
+        table[10, 1],
     )
 
 
@@ -73,7 +78,11 @@ def _prepare_query_dense(nodes, indices, values, start, end, out):
         return None
 
     def prepare(nodes, indices, values, start, end, out):
-        sum_rows(values, start, indices, start, end - start, nodes.embedding, out, 0)
+        embedding, scale = nodes.embedding, nodes.embedding_scale
+        coefficients = np.empty(end - start, np.float32)
+        for q in range(end - start):
+            coefficients[q] = values[start + q] * scale[indices[start + q]]
+        sum_rows(coefficients, 0, indices, start, end - start, embedding, out, 0)
         total = np.float32(0.0)
         for j in range(out.shape[1]):
             total += abs(out[0, j])
@@ -89,7 +98,14 @@ def _prepare_query_dense(nodes, indices, values, start, end, out):
 def _score_nodes_dense(nodes, first, n, query, out):
     if not _holds(nodes, DenseNodes):
         return None
-    return lambda nodes, first, n, query, out: score_rows(nodes.weights, nodes.bias, first, n, query, 0, out)
+
+    def score(nodes, first, n, query, out):
+        scale, bias = nodes.weight_scale, nodes.bias
+        score_rows(nodes.weights, first, n, query, 0, out)
+        for c in range(n):
+            out[c] = out[c] * scale[first + c] + bias[first + c]
+
+    return score
 
 
 def _holds(nodes, kind):
@@ -118,6 +134,13 @@ def dense_topk_row(table, indices, values, n, norm, k, threshold, normalize, out
         indptr[0], indptr[1] = 0, n
         search_topk(nodes, indptr, indices, values, k, threshold, normalize, out_ids, out_probabilities)
     return code
+
+
+@kernel
+def dense_beam(table, indptr, indices, values, k, beam, threshold, normalize, out_ids, out_probabilities):
+    """:func:`.search_beam.search_beam`."""
+    nodes = _nodes_at(table)
+    search_beam(nodes, indptr, indices, values, k, beam, threshold, normalize, out_ids, out_probabilities)
 
 
 @kernel

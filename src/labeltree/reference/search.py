@@ -107,3 +107,21 @@ def best_first(tree: LabelTree, conditionals: Array, k: int) -> list[tuple[int, 
         for child in range(first, first + int(tree.n_children[node])):
             heapq.heappush(queue, (cost - conditionals[child], int(tree.label[child]), child))
     return found
+
+
+def beam_search(tree: LabelTree, conditionals: Array, k: int, beam: int) -> list[tuple[int, float]]:
+    """The k most probable of the labels met when of each level only the ``beam`` best inner nodes are opened.
+
+    Equal nodes and equal labels: the lower ones. Leaves take no places of the beam.
+    """
+    met: list[tuple[float, int]] = []
+    level = [(-conditionals[0], 0)]
+    while level:
+        met += [(cost, int(tree.label[node])) for cost, node in level if tree.n_children[node] == 0]
+        inner = sorted((cost, node) for cost, node in level if tree.n_children[node] > 0)
+        level = []
+        for cost, node in inner[:beam]:
+            first = int(tree.first_child[node])
+            children = range(first, first + int(tree.n_children[node]))
+            level += [(cost - conditionals[child], child) for child in children]
+    return [(label, math.exp(-cost)) for cost, label in sorted(met)[:k]]

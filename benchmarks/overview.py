@@ -1,0 +1,228 @@
+"""All recorded runs on one page, and the table of the README: written from runs.jsonl, without running."""
+
+from __future__ import annotations
+
+import statistics
+import textwrap
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from benchmarks.datasets import ALL_SETS
+from benchmarks.peer_bars import ENOUGH_RUNS, EXTREMETEXT, OURS, SETS, Standing, bars_section
+from benchmarks.report import EMPTY, Record, aligned, groups, number
+from benchmarks.running import Tool
+
+COMMAND = "python -m benchmarks.compare --overview"
+BEGIN = "<!-- begin of the results, written by python -m benchmarks.compare --readme -->"
+END = "<!-- end of the results -->"
+
+
+class Column(NamedTuple):
+    title: str
+    field: str
+    scale: float = 1.0
+    more_is_better: bool = False
+
+
+COLUMNS = (
+    Column("P@1", "p@1", more_is_better=True),
+    Column("P@3", "p@3", more_is_better=True),
+    Column("P@5", "p@5", more_is_better=True),
+    Column("train CPU s", "train_cpu_s"),
+    Column("of it parsing", "parse_cpu_s"),
+    Column("model MB", "model_bytes", 1e-6),
+    Column("batch µs/row text", "batch_text_us"),
+    Column("batch µs/row vectors", "batch_vectors_us"),
+    Column("p50 µs text", "p50_text_us"),
+    Column("p50 µs vectors", "p50_vectors_us"),
+)
+WITHOUT_BEST = ("parse_cpu_s",)  # tools that do not separate it would look worse than those that do
+
+
+def newest(records: Iterable[Record], data: str) -> list[Record]:
+    """The runs of a data set that can stand side by side, whatever the source is now.
+
+    Of the machine and the features of the last run; of each tool those made as its last one was.
+    """
+    found = [record for record in records if record["data"] == data]
+    if not found:
+        return []
+    found = [r for r in found if (r["machine"], r["digest"]) == (found[-1]["machine"], found[-1]["digest"])]
+    last = {record["tool"]: record["fingerprint"] for record in found}
+    return [record for record in found if record["fingerprint"] == last[record["tool"]]]
+
+
+def data_sets(records: Iterable[Record]) -> list[str]:
+    """The data sets with runs: those we know in their order, then all others."""
+    names = dict.fromkeys(record["data"] for record in records)
+    return [*(name for name in ALL_SETS if name in names), *(name for name in names if name not in ALL_SETS)]
+
+
+def standing_of(records: Iterable[Record], data: str, tools: Mapping[str, Tool]) -> Standing:
+    """The runs with one thread, tools in the order of ``tools``."""
+    runs = {
+        tool: found for (tool, threads), found in groups(newest(records, data)).items()
+        if threads == 1 and "error" not in found[0]
+    }  # fmt: skip
+    order = [*(tool for tool in tools if tool in runs), *(tool for tool in runs if tool not in tools)]
+    peers = {name: tool.module.PREDICTS for name, tool in tools.items() if tool.module.PACKAGE != OURS}
+    return Standing(data, {tool: runs[tool] for tool in order}, peers)
+
+
+def overview(records: Sequence[Record], tools: Mapping[str, Tool], pages: Iterable[str] = ()) -> str:
+    """The page of all data sets; ``pages`` are the data sets that have one of their own."""
+    names, linked = data_sets(records), set(pages)
+    counted = [record for name in names for record in newest(records, name)]
+    sections = [
+        "# Results",
+        f"Written by `{COMMAND}` from the runs in [runs.jsonl](runs.jsonl): of each tool the newest ones. "
+        "Means over the runs, training and prediction with one thread, the best of a column in bold; `-`: "
+        "the tool does not take that input, or does not separate it. How it is measured: "
+        "[benchmarks](../benchmarks.md).",
+        _circumstances(counted),
+    ]
+    for name in names:
+        page = f" [Every number with its spread]({name}.md)." if name in linked else ""
+        first = newest(records, name)[0]
+        sections += [
+            f"## {name}",
+            f"{first['n_train']} training rows, {first['n_test']} test rows, {first['n_features']} features, "
+            f"{first['n_labels']} labels.{page}",
+            _compact_table(standing_of(records, name, tools)),
+        ]
+        failures = _failures(newest(records, name))
+        if failures:
+            sections.append("\n".join(failures))
+    sections.append(bars_section([standing_of(records, name, tools) for name in SETS]))
+    return "\n\n".join(sections) + "\n"
+
+
+def _circumstances(records: Sequence[Record]) -> str:
+    """Machines, versions and days of the runs."""
+    machines = dict.fromkeys(record["machine"] for record in records)
+    versions: dict[str, dict[str, None]] = {}
+    for record in records:
+        if "version" in record:
+            versions.setdefault(record["tool"], {})[record["version"]] = None
+    named = [f"{tool} {'/'.join(found)}" for tool, found in sorted(versions.items())]
+    lines = [
+        f"- Machine: {'; '.join(machines)}.",
+        f"- Versions: {', '.join(named)}.",
+    ]
+    days = sorted({record["date"] for record in records if "date" in record})
+    if days:
+        lines.append(f"- Made from {days[0]} to {days[-1]}." if len(days) > 1 else f"- Made on {days[0]}.")
+    loads = [record["load_average"] for record in records if "load_average" in record]
+    if loads:
+        lines.append(f"- Load average of the machine when a run began: {min(loads):.1f} to {max(loads):.1f}.")
+    if len(loads) < len(records):
+        lines.append(
+            f"- The load was not recorded for {len(records) - len(loads)} of {len(records)} runs: "
+            "[benchmarks](../benchmarks.md) says which were made on a busy machine."
+        )
+    return "\n".join(lines)
+
+
+def _failures(records: Iterable[Record]) -> list[str]:
+    return [
+        f"- {tool}, {threads} thread{'s' * (threads > 1)}: failed: {found[0]['error']}"
+        for (tool, threads), found in groups(records).items()
+        if "error" in found[0]
+    ]
+
+
+def _compact_table(standing: Standing) -> str:
+    rows = [["tool", "runs", *(column.title for column in COLUMNS)]]
+    rows += [[tool, str(len(runs))] for tool, runs in standing.runs.items()]
+    for column in COLUMNS:
+        means = [standing.mean(tool, column.field) for tool in standing.runs]
+        cells = [EMPTY if mean is None else number(mean * column.scale) for mean in means]
+        measured = [mean for mean in means if mean is not None]
+        best = (max if column.more_is_better else min)(measured, default=None)
+        for row, mean, cell in zip(rows[1:], means, cells, strict=True):
+            is_best = mean is not None and mean == best and column.field not in WITHOUT_BEST
+            row.append(f"**{cell}**" if is_best else cell)
+    return aligned(rows)
+
+
+def readme_section(records: Sequence[Record], tools: Mapping[str, Tool]) -> str:
+    """labeltree and the best of its peers on each data set where both were measured."""
+    rows = [["data set", "tool", "P@1", "P@3", "P@5", "training CPU s", "µs per text", "µs per vector"]]
+    counted: list[Record] = []
+    for name in data_sets(records):
+        standing = standing_of(records, name, tools)
+        chosen = _best_peers(standing)
+        if OURS not in standing.runs or not chosen:
+            continue
+        n_labels = standing.runs[OURS][0]["n_labels"]
+        where = f"{name}, {n_labels:,} labels"
+        for tool, title in ({OURS: f"**{OURS}**"} | chosen).items():
+            few = len(standing.runs[tool])
+            note = f" ({few} run{'s' * (few > 1)})" if few < ENOUGH_RUNS else ""
+            precisions = [f"{value:.1f}" for value in standing.precisions(tool) or ()]
+            costs = [standing.mean(tool, f) for f in ("train_cpu_s", "batch_text_us", "batch_vectors_us")]
+            shown = [EMPTY if cost is None else number(cost) for cost in costs]
+            rows.append([where, title + note, *precisions, *shown])
+            where = ""
+            counted += standing.runs[tool]
+    machines = "; ".join(dict.fromkeys(record["machine"] for record in counted))
+    text = (
+        "labeltree with its defaults beside the best of its peers, each installed from the registry and run "
+        "on the same rows with one thread (`python -m benchmarks.compare`): percent of right labels among "
+        "the first 1, 3 and 5; CPU seconds of the whole training process; prediction per row of a batch, "
+        f"from text or from ready vectors. Means of {ENOUGH_RUNS} runs unless noted. {machines}."
+    )
+    if any("load_average" not in record for record in counted):
+        text += " Some times are of a busy machine: [benchmarks](docs/benchmarks.md) says which."
+    wrapped = textwrap.fill(text, 118, break_long_words=False, break_on_hyphens=False)
+    more = "[All tools, all numbers, and what we hold ourselves to](docs/results/README.md)."
+    return f"{wrapped}\n\n{aligned(rows)}\n\n{more}"
+
+
+def _best_peers(standing: Standing) -> dict[str, str]:
+    """Peer -> its name with what it is best at: accuracy, training, prediction; and extremeText."""
+    measured = [peer for peer in standing.peers if peer in standing.runs]
+    if not measured:
+        return {}
+
+    def cost(peer: str, field: str) -> float:
+        mean = standing.mean(peer, field)
+        return float("inf") if mean is None else mean
+
+    def against_ours(peer: str) -> float:
+        """Its time per row as a multiple of labeltree's from the same input."""
+        fields = ("batch_text_us", "batch_vectors_us")
+        return min(cost(peer, field) / (standing.mean(OURS, field) or 1.0) for field in fields)
+
+    roles: dict[str, list[str]] = {}
+    best = max(measured, key=lambda peer: statistics.mean(standing.precisions(peer) or [0.0]))
+    roles.setdefault(best, []).append("most accurate peer")
+    roles.setdefault(min(measured, key=lambda peer: cost(peer, "train_cpu_s")), []).append(
+        "quickest to train"
+    )
+    roles.setdefault(min(measured, key=against_ours), []).append("quickest to predict")
+    if EXTREMETEXT in measured:
+        roles.setdefault(EXTREMETEXT, []).append("the original")
+    return {peer: f"{peer}, {', '.join(found)}" for peer, found in roles.items()}
+
+
+def replace_section(text: str, section: str) -> str:
+    """The README with ``section`` between its two markers."""
+    if text.count(BEGIN) != 1 or text.count(END) != 1 or text.index(BEGIN) > text.index(END):
+        raise SystemExit(f"the README must have these two lines once, in this order:\n{BEGIN}\n{END}")
+    before, _, rest = text.partition(BEGIN)
+    return f"{before}{BEGIN}\n{section}\n{END}{rest.partition(END)[2]}"
+
+
+def write_overview(records: Sequence[Record], tools: Mapping[str, Tool], folder: Path) -> str:
+    """Write the page into the folder of the results; the page."""
+    page = overview(records, tools, (path.stem for path in folder.glob("*.md")))
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "README.md").write_text(page, encoding="utf-8")
+    return page
+
+
+def write_readme(records: Sequence[Record], tools: Mapping[str, Tool], path: Path) -> None:
+    text = replace_section(path.read_text(encoding="utf-8"), readme_section(records, tools))
+    path.write_text(text, encoding="utf-8")

@@ -1,0 +1,50 @@
+"""Steps that commands share: reading a model with its data, and printing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from labeltree.data.rows import LabelRows, SparseRows
+    from labeltree.model import Model
+
+
+def load_with_data(
+    model: Path, data: str, fmt: str, *, skip_bad_lines: bool
+) -> tuple[Model, SparseRows, LabelRows, int]:
+    """A model, a data file in its features and labels, and how many bad lines were skipped."""
+    from labeltree.data.bad_lines import BadLines
+    from labeltree.model import load
+    from labeltree.streaming import read_rows
+
+    tell_if_cold("search_dense")
+    loaded = load(model)
+    bad_lines = BadLines(skip=skip_bad_lines)
+    rows, labels = read_rows(loaded.features, loaded.labels, data, fmt, bad_lines)
+    report_skipped(bad_lines.skipped, bad_lines.messages)
+    return loaded, rows, labels, bad_lines.skipped
+
+
+def print_lines(lines: Sequence[str], *, err: bool = False) -> None:
+    """Write UTF-8 whatever the locale, and at once: whoever reads the pipe may be waiting."""
+    content = "".join(f"{line}\n" for line in lines)
+    click.echo(content.encode("utf-8", "surrogateescape"), nl=False, err=err)
+
+
+def report_skipped(n_lines: int, messages: Sequence[str]) -> None:
+    if n_lines:
+        from labeltree.progress import counted
+
+        first = " The first of them:" if n_lines > len(messages) else ""
+        print_lines([f"Skipped {counted(n_lines, 'bad line')}.{first}", *messages], err=True)
+
+
+def tell_if_cold(*kernel_modules: str) -> None:
+    from labeltree.progress import COLD_NOTICE, kernels_seem_cold
+
+    if kernels_seem_cold(kernel_modules):
+        click.echo(COLD_NOTICE, err=True)

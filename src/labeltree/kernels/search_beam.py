@@ -1,0 +1,208 @@
+"""Beam search: level by level, of each row's nodes on a level only the most probable ones are opened.
+
+It may miss labels that :mod:`.search` finds, but opens a bounded number of nodes. Like that one it is written
+once for every kind of node. Slow twin: :func:`labeltree.reference.search.beam_search`.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from labeltree.kernels.jit import inlined
+from labeltree.kernels.search import (
+    FIRST_QUEUE,
+    keep_best,
+    log_of_least,
+    pop,
+    prepare_query,
+    push,
+    query_size,
+    score_children,
+)
+
+_GROUP_ROWS = 256  # their queries stay in the second-level cache
+_GROUP_NODES = 1 << 16  # a wide beam takes fewer rows at a time
+_FIRST_LEVELS = 32  # of a tree; deeper ones are rare
+_NODE = 0xFFFFFFFF  # the low half of a key
+
+
+@inlined
+def search_beam(nodes, indptr, indices, values, k, beam, threshold, normalize, out_ids, out_probabilities):
+    """As :func:`.search.search_topk`, but of each level at most ``beam`` inner nodes of a row are opened.
+
+    Those are the most probable ones, of equal ones the lower.
+    """
+    n_rows = len(indptr) - 1
+    beam = min(beam, len(nodes.n_children))
+    n_group = max(1, min(n_rows, _GROUP_ROWS, _GROUP_NODES // beam))
+    least_log = log_of_least(threshold)
+    if n_group > 1:
+        _search_groups(
+            nodes, indptr, indices, values, k, beam, least_log, normalize, n_group, out_ids, out_probabilities
+        )
+    else:
+        query = np.empty((1, query_size(nodes)), np.float32)
+        for row in range(n_rows):
+            prepare_query(nodes, indices, values, indptr[row], indptr[row + 1], query)
+            _search_row(nodes, query, k, beam, least_log, normalize, out_ids[row], out_probabilities[row])
+    for row in range(n_rows):
+        _sort_found(out_probabilities[row], out_ids[row], k, threshold)
+
+
+@inlined
+def _search_row(nodes, query, k, beam, least_log, normalize, out_labels, out_logs):
+    """One row, the most probable node of all levels first, as exact search does.
+
+    The nodes of a level then come up in order, so the first ``beam`` of them are the ones to open. For a row
+    alone this is quicker than level by level: once k labels are found, most nodes need not be opened at all.
+    """
+    first_child, n_children, label = nodes.first_child, nodes.n_children, nodes.label
+    scores = np.empty(nodes.max_children, np.float32)
+    n_opened = np.zeros(_FIRST_LEVELS, np.int64)  # of each level
+    queue_log = np.empty(FIRST_QUEUE, np.float32)
+    queue_place = np.empty(FIRST_QUEUE, np.int64)  # level << 32 | node: by node, as these are breadth first
+    found, size = 0, 0
+    score_children(nodes, 0, 1, query, False, scores)
+    if n_children[0] == 0:
+        found = keep_best(out_logs, out_labels, found, k, scores[0], label[0])
+    else:
+        size = push(queue_log, queue_place, size, scores[0], 0)
+    while size > 0:
+        top, level, node = queue_log[0], queue_place[0] >> 32, queue_place[0] & _NODE
+        if top < least_log or (found == k and top < -out_logs[0]):
+            break
+        size = pop(queue_log, queue_place, size)
+        if n_opened[level] == beam:
+            continue
+        n_opened[level] += 1
+        first, n = first_child[node], n_children[node]
+        if size + n > len(queue_log):
+            queue_log = np.concatenate((queue_log, np.empty(len(queue_log) + n, np.float32)))
+            queue_place = np.concatenate((queue_place, np.empty(len(queue_place) + n, np.int64)))
+        if level + 1 == len(n_opened):
+            n_opened = np.concatenate((n_opened, np.zeros(len(n_opened), np.int64)))
+        score_children(nodes, first, n, query, normalize, scores)
+        for c in range(n):
+            log_probability = top + scores[c]
+            if log_probability < least_log or (found == k and log_probability < -out_logs[0]):
+                continue
+            if n_children[first + c] == 0:
+                found = keep_best(out_logs, out_labels, found, k, log_probability, label[first + c])
+            elif n_opened[level + 1] < beam:
+                place = ((level + 1) << 32) | np.int64(first + c)
+                size = push(queue_log, queue_place, size, log_probability, place)
+    _end_heap(out_labels, found, k)
+
+
+@inlined
+def _search_groups(
+    nodes, indptr, indices, values, k, beam, least_log, normalize, n_group, out_ids, out_probabilities
+):
+    """Rows in groups, level by level: the nodes that a group opens on a level in the order of their numbers.
+
+    So a block of siblings is read once for all its rows. What a row finds does not depend on that order: a
+    node passed over because k labels are more probable could only have kept less probable nodes out of the
+    beam.
+    """
+    n_rows = len(indptr) - 1
+    queries = np.empty((n_group, query_size(nodes)), np.float32)
+    scores = np.empty(nodes.max_children, np.float32)
+    # Of each row: how many labels it has found, and the nodes of this level and the next. Both are heaps as
+    # `keep_best` makes them, of negated numbers, the labels' ones in the out arrays.
+    n_found = np.empty(n_group, np.int64)
+    width, next_width = np.empty(n_group, np.int64), np.empty(n_group, np.int64)
+    beam_log, next_log = np.empty((n_group, beam), np.float32), np.empty((n_group, beam), np.float32)
+    beam_node, next_node = np.empty((n_group, beam), np.int32), np.empty((n_group, beam), np.int32)
+    order = np.empty(n_group * beam, np.int64)
+    for start in range(0, n_rows, n_group):
+        size = min(n_group, n_rows - start)
+        for i in range(size):
+            row, query = start + i, queries[i : i + 1]
+            prepare_query(nodes, indices, values, indptr[row], indptr[row + 1], query)
+            score_children(nodes, 0, 1, query, False, scores)
+            n_found[i], width[i] = 0, 1
+            beam_log[i, 0], beam_node[i, 0] = -scores[0], 0
+            if nodes.n_children[0] == 0:
+                n_found[i], width[i] = 1, 0
+                out_probabilities[row, 0], out_ids[row, 0] = -scores[0], -nodes.label[0]
+        while True:
+            n_opened = _order_nodes(beam_node, width, size, order)
+            if n_opened == 0:
+                break
+            next_width[:size] = 0
+            for place in range(n_opened):
+                node, entry = order[place] >> 32, order[place] & _NODE
+                i = entry // beam
+                log_probability = -beam_log[i, entry % beam]
+                best_log, best_label = out_probabilities[start + i], out_ids[start + i]
+                if n_found[i] < k or log_probability >= -best_log[0]:
+                    n_found[i], next_width[i] = _open_node(
+                        nodes, node, log_probability, queries[i : i + 1], k, least_log, normalize, scores,
+                        best_log, best_label, n_found[i], next_log[i], next_node[i], next_width[i],
+                    )  # fmt: skip
+            width, next_width = next_width, width
+            beam_log, next_log = next_log, beam_log
+            beam_node, next_node = next_node, beam_node
+        for i in range(size):
+            _end_heap(out_ids[start + i], n_found[i], k)
+
+
+@inlined
+def _order_nodes(beam_node, width, size, out_order):
+    """Fill the nodes of all rows in the order of their numbers: node << 32 | its place in ``beam_node``."""
+    beam = beam_node.shape[1]
+    n = 0
+    for i in range(size):
+        for b in range(width[i]):
+            out_order[n] = (np.int64(-beam_node[i, b]) << 32) | (i * beam + b)
+            n += 1
+    out_order[:n].sort()
+    return n
+
+
+@inlined
+def _open_node(
+    nodes, node, node_log, query, k, least_log, normalize, scores,
+    best_log, best_label, n_found, next_log, next_node, next_width,
+):  # fmt: skip
+    """Offer the children of a node to its row: leaves to the k best labels, others to the next level's beam.
+
+    Returns how many of both there are then.
+    """
+    n_children, label = nodes.n_children, nodes.label
+    first, n = nodes.first_child[node], n_children[node]
+    beam = len(next_log)
+    score_children(nodes, first, n, query, normalize, scores)
+    for c in range(n):
+        log_probability = node_log + scores[c]
+        if log_probability < least_log or (n_found == k and log_probability < -best_log[0]):
+            continue
+        if n_children[first + c] == 0:
+            n_found = keep_best(best_log, best_label, n_found, k, log_probability, label[first + c])
+        else:
+            next_width = keep_best(next_log, next_node, next_width, beam, log_probability, first + c)
+    return n_found, next_width
+
+
+@inlined
+def _end_heap(best_label, n_found, k):
+    """Mark the places behind a heap of labels, which are negated and so never positive."""
+    for place in range(n_found, k):
+        best_label[place] = 1
+
+
+@inlined
+def _sort_found(best_log, best_label, k, threshold):
+    """Turn a heap of labels into probabilities, best first, in place; -1 and 0 where it ends."""
+    n_found = k
+    while n_found > 0 and best_label[n_found - 1] > 0:
+        n_found -= 1
+        best_log[n_found], best_label[n_found] = 0.0, -1
+    for place in range(n_found - 1, -1, -1):
+        probability, label = np.float32(math.exp(-best_log[0])), -best_label[0]
+        n_found = pop(best_log, best_label, n_found)
+        best_log[place], best_label[place] = probability, label
+        if probability < threshold:
+            best_log[place], best_label[place] = 0.0, -1

@@ -1,0 +1,231 @@
+"""The page over all data sets, its bars and the README's table, from records whose answers are known."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[1]))  # benchmarks are not part of the package
+
+from benchmarks import compare
+from benchmarks.overview import (
+    BEGIN,
+    END,
+    newest,
+    overview,
+    readme_section,
+    replace_section,
+    standing_of,
+    write_overview,
+)
+from benchmarks.peer_bars import (
+    SETS,
+    Standing,
+    bars_section,
+    batches,
+    model_size,
+    outcome,
+    own_defaults,
+    same_work,
+    shown_runs,
+    single_rows,
+)
+from benchmarks.running import Tool, discover
+
+Record = dict[str, Any]
+COOKING = "cooking-stackexchange"
+PEERS = {
+    "extremetext": ("text",), "fasttext-hs": ("text",), "napkinxc-plt": ("vectors",),
+    "vowpalwabbit-plt": ("vectors",),
+}  # fmt: skip
+TEXT_COSTS = {"batch_text_us": 10.0, "p50_text_us": 20.0}
+VECTOR_COSTS = {"batch_vectors_us": 5.0, "p50_vectors_us": 8.0}
+
+
+@pytest.fixture(scope="module")
+def tools() -> dict[str, Tool]:
+    return discover(compare.TOOLS)
+
+
+def record(tool: str, factor: float = 1.0, points: float = 0.0, **given: Any) -> Record:
+    """A run that costs ``factor`` times what labeltree's does, with so many points of P@k more."""
+    costs = {"train_cpu_s": 2.0, "model_bytes": 1e6}
+    kinds = PEERS.get(tool, ("text", "vectors"))
+    costs |= TEXT_COSTS if "text" in kinds else {}
+    costs |= VECTOR_COSTS if "vectors" in kinds else {}
+    return {
+        "data": COOKING, "tool": tool, "threads": 1, "fingerprint": "new", "digest": "d", "machine": "m",
+        "n_train": 12, "n_test": 3, "n_features": 7, "n_labels": 1234, "version": "1.0",
+        "p@1": 60.0 + points, "p@3": 40.0 + points, "p@5": 30.0 + points,
+        **{field: cost * factor for field, cost in costs.items()}, **given,
+    }  # fmt: skip
+
+
+def standing(*records: Record) -> Standing:
+    runs: dict[str, list[Record]] = {}
+    for run in records:
+        runs.setdefault(run["tool"], []).append(run)
+    return Standing(COOKING, runs, PEERS)
+
+
+def winning() -> list[Record]:
+    """Runs with which every bar is reached."""
+    peers = [record(peer, 20.0, -5.0) for peer in PEERS]
+    return [record("labeltree"), record("labeltree-xt", 1.5, -5.1), *peers]
+
+
+def verdicts(records: list[Record]) -> dict[str, list[str]]:
+    """The cells of verdicts, by bar."""
+    found = standing(*records)
+    return {
+        "same work": [same_work(found)[0][-1]],
+        "defaults": own_defaults(found)[0][-2:],
+        "single": [cell for row in single_rows(found) for cell in row[-2:]],
+        "batch": [row[-1] for row in batches(found)],
+        "size": [model_size(found)[0][-1]],
+    }
+
+
+def test_all_bars_reached() -> None:
+    assert {cell for cells in verdicts(winning()).values() for cell in cells} == {"reached"}
+
+
+@pytest.mark.parametrize(
+    ("tool", "change", "bar", "expected"),
+    [
+        ("extremetext", {"train_cpu_s": 29.9}, "same work", ["MISSED"]),  # 3 s of ours: not 10 times more
+        ("labeltree-xt", {"p@3": 34.79}, "same work", ["MISSED"]),  # 0.21 points below
+        ("labeltree-xt", {"p@3": 34.81}, "same work", ["reached"]),
+        ("fasttext-hs", {"p@5": 30.0}, "defaults", ["reached", "MISSED (fasttext-hs)"]),  # not above: equal
+        ("fasttext-hs", {"train_cpu_s": 0.1}, "defaults", ["reached", "reached"]),  # faster, less accurate
+        ("fasttext-hs", {"train_cpu_s": 0.1, "p@1": 60, "p@3": 40, "p@5": 30}, "defaults",
+         ["MISSED (fasttext-hs)", "MISSED (fasttext-hs)"]),
+        ("napkinxc-plt", {"p@1": 99, "p@3": 99, "p@5": 99, "train_cpu_s": 0.1}, "defaults", ["reached"] * 2),
+        ("extremetext", {"p50_text_us": 199.0}, "single",
+         ["MISSED (extremetext)", "reached", "reached", "reached"]),
+        ("fasttext-hs", {"p50_text_us": 21.0}, "single", ["reached"] * 4),  # no tenfold bar for it
+        ("vowpalwabbit-plt", {"p50_vectors_us": 7.9}, "single",
+         ["reached", "reached", "reached", "MISSED (vowpalwabbit-plt)"]),
+        ("vowpalwabbit-plt", {"batch_vectors_us": 5.0}, "batch", ["reached", "MISSED (vowpalwabbit-plt)"]),
+        ("vowpalwabbit-plt", {"batch_vectors_us": 6.0}, "batch", ["reached", "reached"]),  # not our text
+        ("extremetext", {"model_bytes": 1e6}, "size", ["MISSED"]),
+        ("extremetext", {"p@1": 60.0}, "size", ["MISSED"]),
+    ],
+)  # fmt: skip
+def test_one_number_decides(tool: str, change: Record, bar: str, expected: list[str]) -> None:
+    changed = [run | change if run["tool"] == tool else run for run in winning()]
+    assert verdicts(changed)[bar] == expected
+
+
+def test_tools_without_runs_are_not_measured() -> None:
+    found = verdicts([run for run in winning() if run["tool"] != "extremetext"])
+    assert found["same work"] == found["size"] == ["not measured"]
+    assert found["defaults"] == ["not measured (extremetext)"] * 2
+    assert found["batch"] == ["not measured (extremetext)", "reached"]
+    without_us = verdicts([run for run in winning() if run["tool"] != "labeltree"])
+    assert without_us["defaults"] == without_us["batch"] == ["not measured (labeltree)"] * 2
+    assert outcome({}) == "not measured"
+    assert outcome({"a": None, "b": False}) == "MISSED (b)"  # that a may miss it too changes nothing
+
+
+def test_bars_use_means_and_tell_of_few_runs() -> None:
+    slow, fast = record("labeltree", 3.0), record("labeltree", 1.0)  # mean: 20 µs per text
+    others = [run for run in winning() if run["tool"] != "labeltree"]
+    assert batches(standing(slow, fast, *others))[0][1] == "20.00"
+    few = standing(slow, fast, fast, *others)
+    assert shown_runs(few, ("labeltree",)) == "3"
+    assert shown_runs(few, ("labeltree", "extremetext")) == "fewer than 3: extremetext 1"
+    assert shown_runs(few, ("labeltree", *PEERS)) == "fewer than 3: 4 of 5 tools, least 1"
+    assert shown_runs(few, ("absent",)) == "0"
+    section = bars_section([few])
+    assert "; 10 of those reached rest on fewer than 3 runs" in section
+    assert "0 MISSED, 0 not measured; 0 of those" in bars_section([standing(*3 * winning())])
+
+
+def test_newest_runs_stand_side_by_side() -> None:
+    old, peer = record("labeltree", fingerprint="old"), record("extremetext", fingerprint="e")
+    runs = [old, peer, record("labeltree"), record("labeltree"), record("labeltree", data="bibtex")]
+    assert newest(runs, COOKING) == [peer, *runs[2:4]]
+    elsewhere = record("labeltree", machine="another")
+    assert newest([*runs, elsewhere], COOKING) == [elsewhere]  # times of two machines do not compare
+    assert newest(runs, "absent") == []
+
+
+def test_standing_leaves_out_failures_and_more_threads(tools: dict[str, Tool]) -> None:
+    failed = {"error": "no memory"}
+    runs = [record("extremetext"), record("labeltree"), record("labeltree", threads=2),
+            record("fasttext-hs") | failed, record("labeltree") | failed]  # fmt: skip
+    found = standing_of(runs, COOKING, tools)
+    assert {tool: len(of_tool) for tool, of_tool in found.runs.items()} == {"labeltree": 1, "extremetext": 1}
+    assert list(found.runs) == ["labeltree", "extremetext"]  # in the order of the tools
+    assert "labeltree-xt" not in found.peers
+    assert found.peers["vowpalwabbit-plt"] == ("vectors",)
+
+
+def test_overview_marks_the_best_and_names_circumstances(tools: dict[str, Tool]) -> None:
+    runs = [record("labeltree", parse_cpu_s=0.1, date="2030-01-02"), record("fasttext-hs", 2.0, 1.0),
+            record("omikuji-1") | {"error": "no memory"}]  # fmt: skip
+    page = overview(runs, tools, (COOKING,))
+    ours, theirs = (
+        [cell.strip() for cell in line.split("|")[1:-1]] for line in page.splitlines()
+        if line.startswith(("| labeltree ", "| fasttext-hs "))
+    )  # fmt: skip
+    best = ["labeltree", "1", "60.00", "40.00", "30.00", "**2.00**", "0.100", "**1.00**"]
+    assert ours[:8] == best
+    assert theirs[:8] == ["fasttext-hs", "1", "**61.00**", "**41.00**", "**31.00**", "4.00", "-", "2.00"]
+    assert f"[Every number with its spread]({COOKING}.md)" in page
+    assert "Made on 2030-01-02" in page
+    assert "fasttext-hs 1.0, labeltree 1.0" in page
+    assert "omikuji-1, 1 thread: failed: no memory" in page
+    assert all(f"| {name} " in page for name in SETS)  # a bar without runs is there, too
+
+
+def test_readme_shows_the_best_peers_only(tools: dict[str, Tool]) -> None:
+    runs = [
+        record("labeltree"), record("extremetext", 50.0, -9.0), record("fasttext-hs", 3.0, -1.0),
+        record("napkinxc-plt", 30.0, 4.0), record("vowpalwabbit-plt", 2.0, -2.0),
+        record("fasttext-ova", 9.0, -3.0), record("labeltree", data="bibtex"),
+    ]  # fmt: skip
+    section = readme_section(runs, tools)
+    cells = [[cell.strip() for cell in line.split("|")] for line in section.splitlines() if "run)" in line]
+    assert [row[2].removesuffix(" (1 run)") for row in cells] == [
+        "**labeltree**", "napkinxc-plt, most accurate peer",
+        "vowpalwabbit-plt, quickest to train, quickest to predict", "extremetext, the original",
+    ]  # fmt: skip
+    assert cells[0][1] == f"{COOKING}, 1,234 labels"
+    assert cells[3][3:9] == ["51.0", "31.0", "21.0", "100", "500", "-"]
+    assert "bibtex" not in section  # nothing to stand beside
+
+
+def test_readme_is_replaced_between_its_markers_only(tmp_path: Path) -> None:
+    text = f"before\n{BEGIN}\nold\n{END}\nafter\n"
+    assert replace_section(text, "new") == f"before\n{BEGIN}\nnew\n{END}\nafter\n"
+    with pytest.raises(SystemExit, match="two lines"):
+        replace_section(f"{END}\n{BEGIN}\n", "new")
+
+
+def test_command_writes_both_without_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LABELTREE_DATA", str(tmp_path / "none"))
+    (tmp_path / "runs.jsonl").write_text("".join(json.dumps(run) + "\n" for run in winning()))
+    readme = tmp_path / "front.md"
+    readme.write_text(f"# x\n{BEGIN}\n{END}\n")
+    compare.main(["--overview", "--readme", str(readme), "--output", str(tmp_path)])
+    assert "| **labeltree** (1 run)" in readme.read_text()
+    assert "## What we hold ourselves to" in (tmp_path / "README.md").read_text()
+    with pytest.raises(SystemExit):
+        compare.main(["--output", str(tmp_path)])
+
+
+def test_what_stands_in_the_docs_is_what_the_runs_give(tools: dict[str, Tool], tmp_path: Path) -> None:
+    """After new runs: `python -m benchmarks.compare --overview --readme`."""
+    folder = compare.ROOT / "docs" / "results"
+    records = compare.Ledger(folder).records
+    readme = (compare.ROOT / "README.md").read_text(encoding="utf-8")
+    assert replace_section(readme, readme_section(records, tools)) == readme
+    for path in folder.glob("*.md"):
+        (tmp_path / path.name).touch()  # so that the links are the same
+    assert write_overview(records, tools, tmp_path) == (folder / "README.md").read_text(encoding="utf-8")
