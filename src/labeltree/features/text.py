@@ -41,7 +41,7 @@ from labeltree.kernels.short_text import (
 from labeltree.kernels.weights import NORM_NONE, TF_BINARY, TF_COUNT, TF_LOG, weigh_rows
 
 TF_CODES = {"count": TF_COUNT, "log": TF_LOG, "binary": TF_BINARY}
-SHORT_TEXT = 1024  # characters; a single text up to this length takes the fast path
+SHORT_TEXT = 1 << 14  # characters; a single text up to this length takes the fast path
 
 _NO_ROWS: NDArray[np.int32] = np.empty(0, np.int32)
 
