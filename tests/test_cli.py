@@ -224,7 +224,7 @@ def test_json_scores_on_the_last_line(
     text_model: Path, text_data: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     scores = json.loads(lines_of(capsys, "test", text_model, text_data, "--json")[-1])
-    assert set(scores) >= {"p@1", "p@3", "p@5", "r@5", "ndcg@3", "psp@1", "examples", "seconds"}
+    assert set(scores) >= {"p@1", "p@3", "p@5", "r@5", "ndcg@3", "psp@1", "ece@5", "examples", "seconds"}
     assert all(0 <= scores[key] <= 1 for key in scores if "@" in key)
     assert scores["examples"] == 80
     assert scores["p@1"] > 0.6
@@ -234,8 +234,9 @@ def test_json_scores_on_the_last_line(
 def test_score_table(text_model: Path, text_data: Path, capsys: pytest.CaptureFixture[str]) -> None:
     lines = lines_of(capsys, "test", text_model, text_data, "-k", "2,1")
     assert lines[0].split() == ["@1", "@2"]
-    assert [line.split()[0] for line in lines[1:5]] == ["precision", "recall", "nDCG", "propensity-scored"]
-    assert "80 rows" in lines[5]
+    names = ["precision", "recall", "nDCG", "propensity-scored", "calibration"]
+    assert [line.split()[0] for line in lines[1:6]] == names
+    assert "80 rows" in lines[6]
 
 
 def test_per_label_table(
@@ -458,7 +459,7 @@ def test_prob_hands_on_normalize(
 def test_a_speed_is_shown_only_where_it_was_measured() -> None:
     from labeltree.reports import Result, score_lines
 
-    scores = dict.fromkeys(("p@1", "r@1", "ndcg@1", "psp@1"), 0.5)
+    scores = dict.fromkeys(("p@1", "r@1", "ndcg@1", "psp@1", "ece@1"), 0.5)
     ids, chances = np.zeros((3000, 1), np.int32), np.zeros((3000, 1), np.float32)
     assert score_lines(Result(ids, chances, scores, 0.001), [1])[-1] == "3,000 rows"
     assert score_lines(Result(ids, chances, scores, 2.0), [1])[-1] == (

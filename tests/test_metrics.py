@@ -195,6 +195,29 @@ def test_label_table_agrees_with_the_reference(
             assert value == pytest.approx(numerator / denominator) if denominator else math.isnan(value)
 
 
+@settings(max_examples=100, deadline=None)
+@given(problems(), st.integers(1, 8), st.integers(1, 20))
+def test_calibration_agrees_with_the_reference(
+    problem: tuple[np.ndarray, list[list[int]], int], k: int, bins: int
+) -> None:
+    ids, true, n_labels = problem
+    probs = np.random.default_rng(1).random(ids.shape)
+    error = metrics.calibration_error(ids, probs, as_label_rows(true, n_labels), k, bins)
+    assert error == pytest.approx(reference.calibration_error(ids.tolist(), probs.tolist(), true, k, bins))
+
+
+def test_calibration_of_known_cases() -> None:
+    ids, true = np.zeros((10, 1), np.int64), [[0]] * 7 + [[1]] * 3
+    assert metrics.calibration_error(ids, np.full((10, 1), 0.7), true, bins=1) == pytest.approx(0.0)
+    assert metrics.calibration_error(ids, np.full((10, 1), 0.9), true, bins=1) == pytest.approx(0.2)
+    assert metrics.calibration_error(np.full((3, 2), -1), np.zeros((3, 2)), [[0]] * 3) == 0.0
+    for bins in (0, -1, 1.5, True):
+        with pytest.raises(ParameterError, match="bins"):
+            metrics.calibration_error(ids, np.ones((10, 1)), true, bins=bins)
+    with pytest.raises(DataError, match="probs"):
+        metrics.calibration_error(ids, np.full((10, 1), np.nan), true)
+
+
 def test_many_blocks_and_wide_label_ids() -> None:
     n_rows, highest = 70_000, 2**31 - 1  # more rows than one block, ids as large as they can be
     truth = LabelRows(np.arange(n_rows + 1), np.full(n_rows, highest, np.int32), highest + 1)

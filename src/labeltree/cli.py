@@ -135,7 +135,7 @@ def test(
     skip_bad_lines: bool,
     threads: int,
 ) -> None:
-    """Score MODEL on DATA: precision, recall, nDCG and propensity-scored precision over all rows."""
+    """Score MODEL on DATA: precision, recall, nDCG, propensity-scored precision, calibration error."""
     from labeltree.reports import LabelCounts, json_text, score, score_lines, write_per_label
 
     how = chosen_search(search, beam)

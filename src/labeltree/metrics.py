@@ -1,4 +1,4 @@
-"""How good ranked labels are: precision, recall, nDCG and propensity-scored precision at k, and per label.
+"""How good ranked labels are: precision, recall, nDCG, propensity-scored precision, calibration, per label.
 
 Predictions are an integer array ``ids (n_rows, n_columns)``, best label first, -1 for "nothing". The truth is
 :class:`LabelRows`, a SciPy indicator matrix, or one list of ids per row, with -1 for a label that the model
@@ -111,13 +111,8 @@ def evaluate(
 def per_label(ids: ArrayLike, probs: ArrayLike, labels: Labels, n_labels: int, k: int = 5) -> LabelTable:
     """Counts and ratios of each label in the first k columns; ``probs`` are the probabilities of ``ids``."""
     matched = _Matched(ids, labels, (k,))
-    chances = np.asarray(probs, dtype=np.float64)
-    if chances.shape != np.shape(ids):
-        raise DataError(f"probs has shape {chances.shape}, but ids {np.shape(ids)}; they must be the same")
     is_label = matched.ids >= 0
-    used = chances[:, : matched.ids.shape[1]][is_label]
-    if not np.all(np.isfinite(used)):
-        raise DataError("probs holds NaN or infinity; give the probabilities that belong to ids")
+    used = _probabilities(matched, ids, probs)
     truth = matched.truth.indices[matched.truth.indices >= 0]
     highest = max(int(truth.max(initial=-1)), int(matched.ids.max(initial=-1)))
     if highest >= n_labels:
@@ -130,6 +125,34 @@ def per_label(ids: ArrayLike, probs: ArrayLike, labels: Labels, n_labels: int, k
     total = np.bincount(matched.ids[is_label], weights=used, minlength=n_labels)
     with np.errstate(invalid="ignore"):  # 0 / 0 is the NaN we want
         return LabelTable(support, predicted, hits, hits / predicted, hits / support, total / predicted)
+
+
+def calibration_error(ids: ArrayLike, probs: ArrayLike, labels: Labels, k: int = 5, bins: int = 15) -> float:
+    """How far the probabilities of the first k labels are from how often these are right, on average.
+
+    The pairs of a row and a predicted label are sorted by probability and cut into bins of equal numbers; in
+    each, the mean probability is compared with the share of hits.
+    """
+    if isinstance(bins, bool) or not isinstance(bins, int | np.integer) or bins < 1:
+        raise ParameterError(f"bins must be a whole number of at least 1, but is {bins!r}")
+    matched = _Matched(ids, labels, (k,))
+    used = _probabilities(matched, ids, probs)
+    if len(used) == 0:
+        return 0.0
+    order = np.argsort(used, kind="stable")
+    excess = used[order] - matched.hits[matched.ids >= 0][order]
+    return float(sum(abs(part.sum()) for part in np.array_split(excess, bins)) / len(used))
+
+
+def _probabilities(matched: _Matched, ids: ArrayLike, probs: ArrayLike) -> NDArray[np.float64]:
+    """Those of the predicted labels, row by row."""
+    chances = np.asarray(probs, dtype=np.float64)
+    if chances.shape != np.shape(ids):
+        raise DataError(f"probs has shape {chances.shape}, but ids {np.shape(ids)}; they must be the same")
+    used: NDArray[np.float64] = chances[:, : matched.ids.shape[1]][matched.ids >= 0]
+    if not np.all(np.isfinite(used)):
+        raise DataError("probs holds NaN or infinity; give the probabilities that belong to ids")
+    return used
 
 
 class _Matched:

@@ -108,6 +108,7 @@ def score(
     ids, probs = model.predict_arrays(rows, k, **how)
     seconds = time.perf_counter() - started
     scores = metrics.evaluate(ids, labels, ranks, model.label_counts, model.n_examples)
+    scores |= {f"ece@{k}": metrics.calibration_error(ids, probs, labels, k) for k in ranks}
     return Result(ids, probs, scores, seconds)
 
 
@@ -118,7 +119,8 @@ def first_row(rows: SparseRows) -> SparseRows:
 
 def score_lines(result: Result, ranks: Sequence[int]) -> list[str]:
     """The metrics in percent, a row per metric and a column per k."""
-    names = {"p": "precision", "r": "recall", "ndcg": "nDCG", "psp": "propensity-scored P"}
+    names = {"p": "precision", "r": "recall", "ndcg": "nDCG", "psp": "propensity-scored P",
+             "ece": "calibration error"}  # fmt: skip
     table = [["", *(f"@{k}" for k in ranks)]]
     table += [
         [name, *(f"{100 * result.scores[f'{key}@{k}']:.2f}" for k in ranks)] for key, name in names.items()

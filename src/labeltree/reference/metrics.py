@@ -74,3 +74,21 @@ def per_label(
                 hits += label in true
                 total += probs[row][place]
     return support, predicted, hits, total
+
+
+def calibration_error(
+    ids: Rows, probs: Sequence[Sequence[float]], labels: Rows, k: int, bins: int = 15
+) -> float:
+    pairs = [
+        (prob, guess in true)
+        for predicted, chances, true in zip(ids, probs, labels, strict=True)
+        for guess, prob in list(zip(predicted, chances, strict=True))[:k]
+        if guess >= 0
+    ]
+    pairs.sort(key=lambda pair: pair[0])
+    error, start = 0.0, 0
+    for number in range(bins):  # the first bins are one larger where the pairs do not divide evenly
+        stop = start + len(pairs) // bins + (number < len(pairs) % bins)
+        error += abs(sum(prob - hit for prob, hit in pairs[start:stop]))
+        start = stop
+    return error / len(pairs) if pairs else 0.0
