@@ -160,7 +160,7 @@ def readme_section(records: Sequence[Record], tools: Mapping[str, Tool]) -> str:
         for tool, title in ({OURS: f"**{OURS}**"} | chosen).items():
             few = len(standing.runs[tool])
             note = f" ({few} run{'s' * (few > 1)})" if few < ENOUGH_RUNS else ""
-            precisions = [f"{value:.1f}" for value in standing.precisions(tool) or ()]
+            precisions = [f"{value:.1f}" for value in standing.precisions(tool) or ()] or [EMPTY] * 3
             costs = [standing.mean(tool, f) for f in ("train_cpu_s", "batch_text_us", "batch_vectors_us")]
             shown = [EMPTY if cost is None else number(cost) for cost in costs]
             rows.append([where, title + note, *precisions, *shown])

@@ -154,10 +154,10 @@ def single_rows(standing: Standing) -> list[list[str]]:
         field = f"p50_{kind}_us"
         peers = [peer for peer, kinds in standing.peers.items() if kind in kinds]
         tenfold = [peer for peer in standing.named(TENFOLD_PEERS) if peer in peers]
-        ours, (slowest, least) = standing.mean(OURS, field), fastest(standing, tenfold, field)
+        ours, (quickest, least) = standing.mean(OURS, field), fastest(standing, tenfold, field)
         lead = f"{number(least / ours)} times" if ours and least else "-"
         rows.append([
-            kind, shown(ours), slowest, lead, fastest(standing, peers, field)[0],
+            kind, shown(ours), quickest, lead, fastest(standing, peers, field)[0],
             shown_runs(standing, (OURS, *peers)), outcome(beaten(standing, tenfold, field, TIMES_FASTER)),
             outcome(beaten(standing, peers, field, 1.0)),
         ])  # fmt: skip

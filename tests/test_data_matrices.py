@@ -114,3 +114,18 @@ def test_bad_matrices_are_named(X: Any, reason: str) -> None:
 def test_width_must_be_the_models(X: Any) -> None:
     with pytest.raises(DataError, match="X has 4 features, but the model was trained with 5"):
         sparse_rows(X, 5)
+
+
+@pytest.mark.parametrize("column", [2**31, 2**32 + 3, 2**40, -(2**32) + 3, -1])
+def test_a_column_beyond_32_bits_is_not_taken_for_another(column: int) -> None:
+    X = sp.csr_array((np.ones(2, np.float32), np.array([1, 2]), np.array([0, 2])), shape=(1, 50))
+    X.indices = np.array([1, column])
+    with pytest.raises(DataError, match=f"column {column} is out of range; columns go from 0 to 49"):
+        sparse_rows(X)
+
+
+def test_columns_must_be_integers() -> None:
+    X = sp.csr_array((np.ones(2, np.float32), np.array([1, 2]), np.array([0, 2])), shape=(1, 50))
+    X.indices = np.array([1.7, 3.2])
+    with pytest.raises(DataError, match="column numbers of type float64"):
+        sparse_rows(X)

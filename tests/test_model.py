@@ -312,3 +312,25 @@ def test_a_model_of_vectors_refuses_text_by_name(X: Any, vector_model: Model) ->
 def test_k_of_0_points_to_the_threshold(text_model: Model) -> None:
     with pytest.raises(ParameterError, match=r"but is 0.*k=None, threshold"):
         text_model.predict(TEST.texts, k=0)
+
+
+def test_a_row_that_is_no_matrix_is_refused_both_ways(vector_model: Model) -> None:
+    """A single row has a quick way of its own: it must not take what the other refuses."""
+    flat = sp.coo_array(np.ones(vector_model.n_features)).tocsr()
+    if flat.ndim != 1:
+        pytest.skip("this SciPy has no sparse vectors")
+    for search in ("exact", "beam"):
+        with pytest.raises(DataError, match="2 dimensions"):
+            vector_model.predict(flat, search=search)
+
+
+def test_an_array_of_one_text_must_be_a_list(text_model: Model) -> None:
+    with pytest.raises(DataError, match="wrap a single text in a list"):
+        text_model.predict(np.array("word0"))
+
+
+@pytest.mark.parametrize("threshold", ["a", None])
+def test_a_threshold_that_is_no_number(text_model: Model, threshold: Any) -> None:
+    for k in (None, 3):
+        with pytest.raises(ParameterError, match="threshold must be"):
+            text_model.predict(["word0"], k, threshold=threshold)

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labeltree import metrics
-from labeltree.data.rows import LabelRows, SparseRows
+from labeltree.data.rows import LabelRows, SparseRows, first_rows
 from labeltree.files import write_whole
 from labeltree.model import Model
 from labeltree.reports import ESCAPES, align
@@ -50,7 +50,7 @@ def compare_searches(
     for beam in (None, *beams):
         how: dict[str, Any] = dict(normalize=normalize, threads=1)
         how |= dict(search="exact") if beam is None else dict(search="beam", beam=beam)
-        model.predict_arrays(_first_rows(rows, 2), k, **how)  # loading machine code is no part of its speed
+        model.predict_arrays(first_rows(rows, 2), k, **how)  # loading machine code is no part of its speed
         started = time.thread_time()
         ids, _ = model.predict_arrays(rows, k, **how)
         seconds = time.thread_time() - started
@@ -71,11 +71,6 @@ def compare_searches(
 def _keys(ids: NDArray[np.int32], n_labels: int) -> NDArray[np.int64]:
     """A number for each pair of a row and one of its labels, or -1."""
     return np.arange(len(ids))[:, None] * (n_labels + 1) + ids + 1
-
-
-def _first_rows(rows: SparseRows, n: int) -> SparseRows:
-    indptr = rows.indptr[: n + 1]
-    return SparseRows(indptr, rows.indices[: indptr[-1]], rows.values[: indptr[-1]], rows.n_columns)
 
 
 def comparison_lines(comparisons: Sequence[Comparison]) -> list[str]:

@@ -82,7 +82,7 @@ class Model:
         names = self.label_names
         if k is None:
             check_search(search, beam)
-            check_all_above(threshold, search)
+            check_all_above(float(_check_threshold(threshold)), search)
             rows = self.predict_rows(X, threshold, normalize=normalize, threads=threads)
             return [
                 sorted(
@@ -228,7 +228,7 @@ class Model:
             return self.features.transform(sparse_rows(X, self.n_features))
         if type(X) is SparseRows or is_sparse(X):
             return sparse_rows(X, self.n_features)
-        if isinstance(X, (str, bytes)) or not isinstance(X, Iterable):
+        if isinstance(X, (str, bytes)) or not isinstance(X, Iterable) or getattr(X, "ndim", 1) == 0:
             raise DataError(f"X must be a list of texts, but is {X!r:.60}; wrap a single text in a list")
         return self.features.transform_texts(X if type(X) is list else list(X))
 

@@ -130,8 +130,7 @@ def _take_parameters(
             raise CorruptedModelError(
                 f"{prefix}.{name} is {array.dtype} {array.shape}, but must be {np.dtype(dtype)} {size}"
             )
-        wrong = np.isnan(array) if name == "bias" else ~np.isfinite(array)
-        if np.any(wrong):
+        if array.ndim == 1 and np.any(np.isnan(array) if name == "bias" else ~np.isfinite(array)):
             raise CorruptedModelError(f"{prefix}.{name} has values that are not finite")
         arrays[name] = array
     return QuantizedParameters(**arrays)

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labeltree import metrics
-from labeltree.data.rows import LabelRows, SparseRows
+from labeltree.data.rows import LabelRows, SparseRows, first_rows
 from labeltree.files import write_whole
 from labeltree.progress import counted, duration, size
 from labeltree.search_options import DEFAULT_BEAM
@@ -103,18 +103,13 @@ def score(
     k = min(max(ranks), model.n_labels)
     how: dict[str, Any] = dict(normalize=normalize, search=search, beam=beam, threads=threads)
     if rows.n_rows:  # loading machine code is no part of the speed of prediction
-        model.predict_arrays(first_row(rows), k, **how)
+        model.predict_arrays(first_rows(rows, 2), k, **how)  # one row would go another way
     started = time.perf_counter()
     ids, probs = model.predict_arrays(rows, k, **how)
     seconds = time.perf_counter() - started
     scores = metrics.evaluate(ids, labels, ranks, model.label_counts, model.n_examples)
     scores |= {f"ece@{k}": metrics.calibration_error(ids, probs, labels, k) for k in ranks}
     return Result(ids, probs, scores, seconds)
-
-
-def first_row(rows: SparseRows) -> SparseRows:
-    end = int(rows.indptr[1])
-    return SparseRows(rows.indptr[:2], rows.indices[:end], rows.values[:end], rows.n_columns)
 
 
 def score_lines(result: Result, ranks: Sequence[int]) -> list[str]:

@@ -28,10 +28,8 @@ def check_search(search: Any, beam: Any) -> int:
     beam = beam if type(beam) is int else plain(beam)
     if type(beam) is not int or beam < 1:
         raise ParameterError(f"beam must be at least 1, but is {beam!r}; give a whole number, such as 10")
-    if search == "exact":
-        return NO_BEAM
-    if search == "beam":
-        return min(beam, _WIDEST)
+    if isinstance(search, str) and search in SEARCHES:
+        return NO_BEAM if search == "exact" else min(beam, _WIDEST)
     raise ParameterError(f"search must be one of {', '.join(SEARCHES)}, but is {search!r}")
 
 

@@ -50,7 +50,9 @@ def copy_row(X: Any, n_columns: int, indices: NDArray[np.int32], values: NDArray
     if type(X) is SparseRows:
         indptr, columns, data, width = X
     elif getattr(X, "format", None) == "csr":
-        indptr, columns, data, width = X.indptr, X.indices, X.data, X.shape[-1]
+        if len(X.shape) != 2:
+            return -1
+        indptr, columns, data, width = X.indptr, X.indices, X.data, X.shape[1]
     else:
         return -1
     n = len(data)
@@ -67,7 +69,7 @@ def copy_row(X: Any, n_columns: int, indices: NDArray[np.int32], values: NDArray
 def _checked(indptr: Any, indices: Any, values: Any, width: int, name: str) -> SparseRows:
     rows = SparseRows(
         np.ascontiguousarray(indptr, np.int64),
-        np.ascontiguousarray(indices, np.int32),
+        _as_columns(indices, int(indptr[-1]) if len(indptr) else 0, width, name),
         values if values.dtype == np.float32 and values.flags.c_contiguous else _as_float32(values, name),
         width,
     )
@@ -90,6 +92,20 @@ def _checked(indptr: Any, indices: Any, values: Any, width: int, name: str) -> S
             f"columns go from 0 to {width - 1}"
         )
     raise DataError(f"{name}, row {row}: indptr does not fit the arrays; build the matrix anew")
+
+
+def _as_columns(indices: Any, n_used: int, width: int, name: str) -> NDArray[np.int32]:
+    """Column numbers as 32-bit integers; one that does not fit must not become another by the cast."""
+    if indices.dtype == np.int32:
+        return np.ascontiguousarray(indices)
+    if indices.dtype.kind not in "iu":
+        raise DataError(f"{name} has column numbers of type {indices.dtype}, but must have integers")
+    used = indices[: max(n_used, 0)]
+    least, most = int(used.min(initial=0)), int(used.max(initial=0))
+    if least < -_MAX_COLUMNS or most > _MAX_COLUMNS:
+        wrong = most if most > _MAX_COLUMNS else least
+        raise DataError(f"{name}: column {wrong} is out of range; columns go from 0 to {width - 1}")
+    return np.ascontiguousarray(indices, np.int32)
 
 
 def _as_float32(values: Any, name: str) -> NDArray[np.float32]:

@@ -41,6 +41,12 @@ def pointers(lengths: Sequence[int] | NDArray[Any]) -> NDArray[np.int64]:
     return indptr
 
 
+def first_rows(rows: SparseRows, n: int) -> SparseRows:
+    """At most n rows, without a copy."""
+    indptr = rows.indptr[: n + 1]
+    return SparseRows(indptr, rows.indices[: indptr[-1]], rows.values[: indptr[-1]], rows.n_columns)
+
+
 def join_rows(parts: Sequence[SparseRows], n_columns: int) -> SparseRows:
     """The rows of all parts, one after another."""
     if len(parts) == 1:

@@ -30,10 +30,12 @@ from labeltree.features.tensors import read_only, take_tensor
 from labeltree.features.vectors import NORM_CODES
 from labeltree.kernels.addresses import address_table
 from labeltree.kernels.short_text import (
+    FEATURE_TYPES,
     LONGEST,
     N_BUCKETS,
     N_SETTINGS,
     NORM,
+    SCRATCH_TYPES,
     TF,
     WEIGHTED,
     transform_text,
@@ -56,9 +58,8 @@ class TextFeatures:
     ) -> None:
         self.config = config
         self.words = words
-        self.bucket_row = read_only(
-            bucket_row
-        )  # (n_buckets,) a bucket's column, or -1; empty without n-grams
+        # (n_buckets,) a bucket's column, or -1; empty without n-grams
+        self.bucket_row = read_only(bucket_row)
         self.idf = read_only(idf)  # (n_columns,)
         self._tf = TF_COUNT if config.weighted_words else TF_CODES[config.tf]
         self._norm = NORM_CODES[config.row_norm]
@@ -153,10 +154,10 @@ class TextFeatures:
     def fill_row(self, text: str, indices: NDArray[np.int32], values: NDArray[np.float32]) -> int:
         """Fill the row that :meth:`transform` gives for a short text, in one call of a kernel.
 
-        Returns its length; -1 where :meth:`transform` must do it: the text is too long for the arrays, of at
-        least ``SHORT_TEXT * word_ngrams`` entries, or not a good one.
+        Returns its length; -1 where :meth:`transform` must do it: the text is too long or not a good one, or
+        the arrays have fewer than ``SHORT_TEXT * word_ngrams`` entries.
         """
-        if len(text) > SHORT_TEXT:
+        if len(text) > SHORT_TEXT or min(len(indices), len(values)) < SHORT_TEXT * self.config.word_ngrams:
             return -1
         try:
             short: _ShortText = self._of_thread.short
@@ -180,13 +181,13 @@ class _ShortText:
             features.words.arrays.slots, features.words.arrays.records, features.bucket_row, features.idf,
             options.lower_case, options.prefix,
         )  # fmt: skip
-        self.table = address_table(self._arrays)
+        self.table = address_table(self._arrays, FEATURE_TYPES)
         n_bytes = 4 * SHORT_TEXT
         _, words, weights, labels = make_scratch(n_bytes, config.weighted_words)
         ids, tokens = np.empty(n_bytes, np.int32), np.empty(n_bytes * config.word_ngrams, np.int32)
         keys = np.empty(len(tokens), np.int64)
         self._own = (*words, *labels, weights, ids, tokens, keys, _NO_ROWS)
-        self.scratch = address_table(self._own)
+        self.scratch = address_table(self._own, SCRATCH_TYPES)
         self.settings = np.empty(N_SETTINGS, np.int64)
         self.settings[[WEIGHTED, LONGEST, N_BUCKETS]] = (
             config.weighted_words, config.word_ngrams, config.ngram_buckets

@@ -17,12 +17,18 @@ from numpy.typing import NDArray
 from labeltree.kernels.jit import inlined
 
 
-def address_table(arrays: Iterable[NDArray[Any]]) -> NDArray[np.int64]:
-    """(n_arrays, 3): address, rows and columns (1 for vectors) of contiguous arrays."""
+def address_table(arrays: Iterable[NDArray[Any]], dtypes: Iterable[Any]) -> NDArray[np.int64]:
+    """(n_arrays, 3): address, rows and columns (1 for vectors) of contiguous arrays of these types.
+
+    The kernels take the types on trust, so they are checked here.
+    """
     entries = []
-    for array in arrays:
-        if not array.flags.c_contiguous:
-            raise ValueError("only contiguous arrays have an address that says it all")
+    for number, (array, dtype) in enumerate(zip(arrays, dtypes, strict=True)):
+        if not array.flags.c_contiguous or array.dtype != dtype or array.ndim not in (1, 2):
+            raise TypeError(
+                f"array {number} is {array.dtype} of shape {array.shape}, "
+                f"but must be contiguous {np.dtype(dtype)}"
+            )
         entries.append((array.ctypes.data, array.shape[0], array.shape[1] if array.ndim == 2 else 1))
     table = np.array(entries, np.int64)
     table.flags.writeable = False

@@ -28,7 +28,7 @@ _LARGEST = np.float32(1e15)  # of a hidden vector's entries: scores from them st
 
 
 class DenseNodes(NamedTuple):
-    """A tree whose nodes score w·h + b, vectors in bytes with a scale; all arrays read-only."""
+    """A tree whose nodes score w·h + b, vectors in bytes with a scale; kernels only read it."""
 
     parent: NDArray[np.int32]  # (n_nodes,)
     first_child: NDArray[np.int32]  # (n_nodes,)
@@ -43,9 +43,13 @@ class DenseNodes(NamedTuple):
     max_children: int  # of a node, at least 1
 
 
+# Of the fields of DenseNodes, in their order, the last one as the length of an array of nothing.
+_TYPES = (np.int32,) * 5 + (np.int8, np.float32, np.int8, np.float32, np.float32, np.int8)
+
+
 def dense_table(nodes: DenseNodes) -> NDArray[np.int64]:
     """What the kernels below take as ``table``; the arrays of ``nodes`` must outlive it."""
-    return address_table([*nodes[:-1], np.empty((nodes.max_children, 0))])
+    return address_table([*nodes[:-1], np.empty((nodes.max_children, 0), np.int8)], _TYPES)
 
 
 @inlined

@@ -11,9 +11,13 @@ from labeltree.kernels.text import DONE, Pieces, TextOptions, split_row
 from labeltree.kernels.weights import add_ngrams, count_rows, weigh_rows
 
 # Places in ``table``, the addresses of the features' arrays ...
-SLOTS, RECORDS, BUCKET_ROW, IDF, LOWER_CASE, NO_PREFIX, N_FEATURE_ARRAYS = range(7)
+SLOTS, RECORDS, BUCKET_ROW, IDF, LOWER_CASE, NO_PREFIX = range(6)
+FEATURE_TYPES = (np.uint64, np.uint64, np.int32, np.float32, np.uint16, np.uint8)
 # ... in ``scratch``, those of a thread's own arrays (two Pieces have four each) ...
 WORDS, LABELS, WEIGHTS, IDS, TOKENS, KEYS, NO_ROWS = 0, 4, 8, 9, 10, 11, 12
+SCRATCH_TYPES = (np.uint64, np.int64, np.int64, np.uint64) * 2 + (
+    np.float32, np.int32, np.int32, np.int64, np.int32,
+)  # fmt: skip
 # ... and in ``settings``.
 WEIGHTED, LONGEST, N_BUCKETS, TF, NORM, N_SETTINGS = range(6)
 

@@ -48,7 +48,7 @@ def _quantize_rows(vectors: NDArray[np.float32]) -> tuple[NDArray[np.int8], NDAr
         rows = slice(start, start + n_rows)
         largest = np.abs(vectors[rows]).max(axis=1, initial=0.0)
         scale[rows] = largest / np.float32(_LARGEST)
-        # Zeros, and what is so small that its scale would be 0, become 0.
+        # Zeros, and what is so small that the inverse of its scale is infinite, become 0.
         with np.errstate(divide="ignore", over="ignore"):
             steps = np.where(scale[rows] > 0.0, np.float32(1.0) / scale[rows], np.float32(0.0))
         steps[~np.isfinite(steps)] = 0.0
