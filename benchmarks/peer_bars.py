@@ -43,6 +43,10 @@ class Standing(NamedTuple):
         found = [mean for mean in means if mean is not None]
         return found if len(found) == len(means) else None
 
+    def taking(self, kind: str) -> list[str]:
+        """The peers that predict from this kind of input."""
+        return [peer for peer, kinds in self.peers.items() if kind in kinds]
+
     def named(self, prefixes: Iterable[str]) -> list[str]:
         """The peers of these families."""
         return [peer for peer in self.peers if peer.startswith(tuple(prefixes))]
@@ -152,7 +156,7 @@ def single_rows(standing: Standing) -> list[list[str]]:
     rows = []
     for kind in ("text", "vectors"):
         field = f"p50_{kind}_us"
-        peers = [peer for peer, kinds in standing.peers.items() if kind in kinds]
+        peers = standing.taking(kind)
         tenfold = [peer for peer in standing.named(TENFOLD_PEERS) if peer in peers]
         ours, (quickest, least) = standing.mean(OURS, field), fastest(standing, tenfold, field)
         lead = f"{number(least / ours)} times" if ours and least else "-"
@@ -168,7 +172,7 @@ def batches(standing: Standing) -> list[list[str]]:
     rows = []
     for kind in ("text", "vectors"):
         field = f"batch_{kind}_us"
-        peers = [peer for peer, kinds in standing.peers.items() if kind in kinds]
+        peers = standing.taking(kind)
         rows.append([
             kind, shown(standing.mean(OURS, field)), fastest(standing, peers, field)[0],
             shown_runs(standing, (OURS, *peers)), outcome(beaten(standing, peers, field, 1.0)),

@@ -35,8 +35,8 @@ try:
         skip_option,
         threads_option,
     )
-    from labeltree.cli_steps import load_with_data, print_lines, report_skipped, tell_if_cold
-    from labeltree.errors import DataError, LabelTreeError, ParameterError
+    from labeltree.cli_steps import count_labels, load_with_data, print_lines, report_skipped, tell_if_cold
+    from labeltree.errors import LabelTreeError, ParameterError
 except KeyboardInterrupt:  # Ctrl-C right after the start: `main` is not there yet to say so
     sys.stderr.write("Interrupted.\n")
     raise SystemExit(130) from None
@@ -136,17 +136,13 @@ def test(
     threads: int,
 ) -> None:
     """Score MODEL on DATA: precision, recall, nDCG, propensity-scored precision, calibration error."""
-    from labeltree.reports import LabelCounts, json_text, score, score_lines, write_per_label
+    from labeltree.reports import json_text, score, score_lines, write_per_label
 
     how = chosen_search(search, beam)
     if per_label is not None:
         check_output(per_label, inputs=(model, data))
     loaded, rows, labels, n_skipped = load_with_data(model, data, fmt, skip_bad_lines=skip_bad_lines)
-    name = "standard input" if data == "-" else data
-    if rows.n_rows == 0:
-        raise DataError(f"{name}: no rows to test on; give a file with a row per line")
-    counts = LabelCounts.of(labels)
-    print_lines(counts.notices(name), err=True)
+    counts = count_labels(data, rows, labels, "test")
     result = score(loaded, rows, labels, ranks, normalize=normalize, threads=threads, **how)
     if per_label is not None:
         write_per_label(per_label, loaded, result, labels, k=max(ranks))

@@ -16,8 +16,7 @@ from labeltree.cli_options import (
     normalize_option,
     skip_option,
 )
-from labeltree.cli_steps import load_with_data, print_lines
-from labeltree.errors import DataError
+from labeltree.cli_steps import count_labels, load_with_data, print_lines
 
 BEAMS = "1,2,5,10,20,50"
 
@@ -45,15 +44,12 @@ def compare_search(
 ) -> None:
     """Compare beam search with exact search on DATA: what it misses, precision, and CPU time per row."""
     from labeltree.comparing import compare_searches, comparison_lines, write_missed
-    from labeltree.reports import LabelCounts, json_text
+    from labeltree.reports import json_text
 
     if missed is not None:
         check_output(missed, inputs=(model, data))
     loaded, rows, labels, _ = load_with_data(model, data, fmt, skip_bad_lines=skip_bad_lines)
-    name = "standard input" if data == "-" else data
-    if rows.n_rows == 0:
-        raise DataError(f"{name}: no rows to compare on; give a file with a row per line")
-    print_lines(LabelCounts.of(labels).notices(name), err=True)
+    count_labels(data, rows, labels, "compare")
     found = list(compare_searches(loaded, rows, labels, ranks, beams, normalize=normalize))
     if missed is not None:
         write_missed(missed, loaded, found)

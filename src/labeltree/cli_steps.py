@@ -8,9 +8,12 @@ from typing import TYPE_CHECKING
 
 import click
 
+from labeltree.errors import DataError
+
 if TYPE_CHECKING:
     from labeltree.data.rows import LabelRows, SparseRows
     from labeltree.model import Model
+    from labeltree.reports import LabelCounts
 
 
 def load_with_data(
@@ -27,6 +30,18 @@ def load_with_data(
     rows, labels = read_rows(loaded.features, loaded.labels, data, fmt, bad_lines)
     report_skipped(bad_lines.skipped, bad_lines.messages)
     return loaded, rows, labels, bad_lines.skipped
+
+
+def count_labels(data: str, rows: SparseRows, labels: LabelRows, purpose: str) -> LabelCounts:
+    """The labels of data to score on; says what lowers the scores, and refuses data without rows."""
+    from labeltree.reports import LabelCounts
+
+    name = "standard input" if data == "-" else data
+    if rows.n_rows == 0:
+        raise DataError(f"{name}: no rows to {purpose} on; give a file with a row per line")
+    counts = LabelCounts.of(labels)
+    print_lines(counts.notices(name), err=True)
+    return counts
 
 
 def print_lines(lines: Sequence[str], *, err: bool = False) -> None:
