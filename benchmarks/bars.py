@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import hashlib
+import itertools
 import json
 import os
 import statistics
@@ -129,13 +130,15 @@ def cost(folder: Path, chosen: argparse.Namespace) -> None:
 def determinism(folder: Path, chosen: argparse.Namespace) -> None:
     """One and two threads, twice each, write the same bytes."""
     print("\n## determinism: SHA-256 of the model files of --threads 1, 2, 1, 2")
-    for name in chosen.data:
+    for name, nodes in itertools.product(chosen.data, chosen.nodes):
+        model = folder / "same.labeltree"
+        arguments = ("train", str(data_file(name, "train")), "-o", str(model), "--quiet", "--nodes", nodes)
         digests = []
         for threads in ("1", "2", "1", "2"):
-            model = folder / "same.labeltree"
-            run("train", str(data_file(name, "train")), "-o", str(model), "--quiet", "--threads", threads)
+            run(*arguments, "--threads", threads)
             digests.append(hashlib.sha256(model.read_bytes()).hexdigest()[:16])
-        print(f"{name:<24}{' '.join(digests)}  bar identical: {verdict(len(set(digests)) == 1)}", flush=True)
+        reached = verdict(len(set(digests)) == 1)
+        print(f"{name:<24}{nodes:<8}{' '.join(digests)}  bar identical: {reached}", flush=True)
 
 
 def memory(folder: Path, chosen: argparse.Namespace) -> None:
@@ -257,6 +260,12 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=3, help="of accuracy; default: 3")
     parser.add_argument(
         "--data", type=lambda names: names.split(","), default=ALL_SETS, help="of accuracy, cost, determinism"
+    )
+    parser.add_argument(
+        "--nodes",
+        type=lambda names: names.split(","),
+        default=["dense", "sparse", "both"],
+        help="of determinism",
     )
     chosen = parser.parse_args()
     for section in chosen.sections:

@@ -8,12 +8,18 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from benchmarks import sparse_bars
 from benchmarks.datasets import ALL_SETS
 from benchmarks.peer_bars import ENOUGH_RUNS, EXTREMETEXT, OURS, SETS, Standing, bars_section
 from benchmarks.report import EMPTY, Record, aligned, groups, number
 from benchmarks.running import Tool
 
 COMMAND = "python -m benchmarks.compare --overview"
+_OUR_ROWS = {
+    "labeltree-sparse": "**labeltree**",
+    "labeltree-sparse-3": "**labeltree**, `--trees 3`",
+    "labeltree": "**labeltree**, `--nodes dense`",
+}
 BEGIN = "<!-- begin of the results, written by python -m benchmarks.compare --readme -->"
 END = "<!-- end of the results -->"
 
@@ -29,6 +35,7 @@ COLUMNS = (
     Column("P@1", "p@1", more_is_better=True),
     Column("P@3", "p@3", more_is_better=True),
     Column("P@5", "p@5", more_is_better=True),
+    Column("ECE@5", "ece@5"),
     Column("train CPU s", "train_cpu_s"),
     Column("of it parsing", "parse_cpu_s"),
     Column("model MB", "model_bytes", 1e-6),
@@ -60,14 +67,15 @@ def data_sets(records: Iterable[Record]) -> list[str]:
 
 
 def standing_of(records: Iterable[Record], data: str, tools: Mapping[str, Tool]) -> Standing:
-    """The runs with one thread, tools in the order of ``tools``."""
-    runs = {
-        tool: found for (tool, threads), found in groups(newest(records, data)).items()
-        if threads == 1 and "error" not in found[0]
-    }  # fmt: skip
+    """The runs with one thread, tools in the order of ``tools``, and apart those with more."""
+    runs: dict[str, list[Record]] = {}
+    more_threads: dict[str, list[Record]] = {}
+    for (tool, threads), found in groups(newest(records, data)).items():
+        if "error" not in found[0]:
+            (runs if threads == 1 else more_threads).setdefault(tool, []).extend(found)
     order = [*(tool for tool in tools if tool in runs), *(tool for tool in runs if tool not in tools)]
     peers = {name: tool.module.PREDICTS for name, tool in tools.items() if tool.module.PACKAGE != OURS}
-    return Standing(data, {tool: runs[tool] for tool in order}, peers)
+    return Standing(data, {tool: runs[tool] for tool in order}, peers, more_threads)
 
 
 def overview(records: Sequence[Record], tools: Mapping[str, Tool], pages: Iterable[str] = ()) -> str:
@@ -95,6 +103,10 @@ def overview(records: Sequence[Record], tools: Mapping[str, Tool], pages: Iterab
         if failures:
             sections.append("\n".join(failures))
     sections.append(bars_section([standing_of(records, name, tools) for name in SETS]))
+    if any(record["tool"] in sparse_bars.OURS for record in records):
+        standings = [standing_of(records, name, tools) for name in sparse_bars.SETS]
+        title = "What we hold ourselves to with sparse nodes"
+        sections.append(bars_section(standings, sparse_bars.BARS, title))
     return "\n\n".join(sections) + "\n"
 
 
@@ -133,12 +145,14 @@ def _failures(records: Iterable[Record]) -> list[str]:
 
 
 def _compact_table(standing: Standing) -> str:
-    rows = [["tool", "runs", *(column.title for column in COLUMNS)]]
-    rows += [[tool, str(len(runs))] for tool, runs in standing.runs.items()]
+    rows = [["tool", "runs"], *([tool, str(len(runs))] for tool, runs in standing.runs.items())]
     for column in COLUMNS:
         means = [standing.mean(tool, column.field) for tool in standing.runs]
         cells = [EMPTY if mean is None else number(mean * column.scale) for mean in means]
         measured = [mean for mean in means if mean is not None]
+        if not measured:
+            continue  # a data set of vectors has no texts
+        rows[0].append(column.title)
         best = (max if column.more_is_better else min)(measured, default=None)
         for row, mean, cell in zip(rows[1:], means, cells, strict=True):
             is_best = mean is not None and mean == best and column.field not in WITHOUT_BEST
@@ -153,11 +167,12 @@ def readme_section(records: Sequence[Record], tools: Mapping[str, Tool]) -> str:
     for name in data_sets(records):
         standing = standing_of(records, name, tools)
         chosen = _best_peers(standing)
-        if OURS not in standing.runs or not chosen:
+        ours = {tool: title for tool, title in _OUR_ROWS.items() if tool in standing.runs}
+        if not ours or not chosen:
             continue
-        n_labels = standing.runs[OURS][0]["n_labels"]
+        n_labels = standing.runs[next(iter(ours))][0]["n_labels"]
         where = f"{name}, {n_labels:,} labels"
-        for tool, title in ({OURS: f"**{OURS}**"} | chosen).items():
+        for tool, title in (ours | chosen).items():
             few = len(standing.runs[tool])
             note = f" ({few} run{'s' * (few > 1)})" if few < ENOUGH_RUNS else ""
             precisions = [f"{value:.1f}" for value in standing.precisions(tool) or ()] or [EMPTY] * 3
@@ -168,8 +183,9 @@ def readme_section(records: Sequence[Record], tools: Mapping[str, Tool]) -> str:
             counted += standing.runs[tool]
     machines = "; ".join(dict.fromkeys(record["machine"] for record in counted))
     text = (
-        "labeltree with its defaults beside the best of its peers, each installed from the registry and run "
-        "on the same rows with one thread (`python -m benchmarks.compare`): percent of right labels among "
+        "labeltree with sparse nodes, its default, and others, beside the best of its peers, each installed "
+        "from the registry and run on the same rows with one thread (`python -m benchmarks.compare`): "
+        "percent of right labels among "
         "the first 1, 3 and 5; CPU seconds of the whole training process; prediction per row of a batch, "
         f"from text or from ready vectors. Means of {ENOUGH_RUNS} runs unless noted. {machines}."
     )

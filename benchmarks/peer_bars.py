@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import NamedTuple
 
 from benchmarks.report import Record, aligned, number
@@ -23,6 +24,7 @@ MOST_NAMED = 3  # more tools of few runs are only counted
 # The tools with one fast model for all nodes: those a dense tree competes with in training.
 TRAINING_PEERS = ("extremetext", "fasttext", "vowpalwabbit")
 TENFOLD_PEERS = ("extremetext", "napkinxc")
+ENSEMBLES = ("napkinxc-3",)  # nothing that a single one of their trees would not show sooner
 REACHED, MISSED, NOT_MEASURED = "reached", "MISSED", "not measured"
 
 
@@ -32,6 +34,7 @@ class Standing(NamedTuple):
     data: str
     runs: Mapping[str, Sequence[Record]]  # tool -> its successful runs with one thread
     peers: Mapping[str, Sequence[str]]
+    more_threads: Mapping[str, Sequence[Record]] = MappingProxyType({})
 
     def mean(self, tool: str, field: str) -> float | None:
         values = [run[field] for run in self.runs.get(tool, ()) if run.get(field) is not None]
@@ -45,7 +48,7 @@ class Standing(NamedTuple):
 
     def taking(self, kind: str) -> list[str]:
         """The peers that predict from this kind of input."""
-        return [peer for peer, kinds in self.peers.items() if kind in kinds]
+        return [peer for peer, kinds in self.peers.items() if kind in kinds and peer not in ENSEMBLES]
 
     def named(self, prefixes: Iterable[str]) -> list[str]:
         """The peers of these families."""
@@ -129,14 +132,16 @@ def own_defaults(standing: Standing) -> list[list[str]]:
     ]]  # fmt: skip
 
 
-def fastest(standing: Standing, peers: Iterable[str], field: str) -> tuple[str, float | None]:
-    """The least of the peers' means, with its name, and as a number."""
+def fastest(
+    standing: Standing, peers: Iterable[str], field: str, scale: float = 1.0
+) -> tuple[str, float | None]:
+    """The least of the peers' means, scaled and with its name, and as a number."""
     means = {peer: standing.mean(peer, field) for peer in peers}
     measured = {peer: mean for peer, mean in means.items() if mean is not None}
     if not measured:
         return "-", None
     best = min(measured, key=measured.__getitem__)
-    return f"{number(measured[best])} ({best})", measured[best]
+    return f"{number(measured[best] * scale)} ({best})", measured[best]
 
 
 def beaten(standing: Standing, peers: Iterable[str], field: str, times: float) -> dict[str, bool | None]:
@@ -246,12 +251,14 @@ BARS = (
 )  # fmt: skip
 
 
-def bars_section(standings: Sequence[Standing]) -> str:
+def bars_section(
+    standings: Sequence[Standing], bars: Sequence[Bar] = BARS, title: str = "What we hold ourselves to"
+) -> str:
     """All bars as Markdown, what came of them in front."""
     verdicts: list[str] = []
     n_weak = 0
     sections = []
-    for bar in BARS:
+    for bar in bars:
         rows = [["data set", *bar.columns]]
         for standing in standings:
             for cells in bar.rows(standing):
@@ -259,7 +266,7 @@ def bars_section(standings: Sequence[Standing]) -> str:
                 found = cells[-bar.n_verdicts :]
                 verdicts += found
                 if any(cell.startswith(FEWER) for cell in cells):
-                    n_weak += found.count(REACHED)
+                    n_weak += sum(verdict.startswith(REACHED) for verdict in found)
         sections += [f"### {bar.title}", bar.promise, aligned(rows)]
     counts = [
         f"{sum(verdict.startswith(word) for verdict in verdicts)} {word}"
@@ -270,4 +277,4 @@ def bars_section(standings: Sequence[Standing]) -> str:
         "some tool. Training is CPU time of the whole process with warm caches, parsing shown apart where a "
         "tool separates it. A tool in brackets is the reason of the verdict."
     )
-    return "\n\n".join(["## What we hold ourselves to", head, *sections])
+    return "\n\n".join([f"## {title}", head, *sections])

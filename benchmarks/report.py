@@ -23,6 +23,7 @@ ACCURACY = (
     Column("PSP@1", ("psp@1",)),
     Column("PSP@3", ("psp@3",)),
     Column("PSP@5", ("psp@5",)),
+    Column("ECE@5", ("ece@5",)),
 )
 TRAINING = (
     Column("train wall s", ("train_wall_s",)),

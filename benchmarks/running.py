@@ -11,6 +11,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
@@ -21,7 +22,7 @@ import labeltree
 from benchmarks import worker
 from benchmarks.environments import environment, last_line
 from benchmarks.preparing import Prepared, prepare
-from labeltree.metrics import evaluate
+from labeltree.metrics import calibration_error, evaluate
 
 K = 5
 THREAD_VARIABLES = ("OMP", "OPENBLAS", "MKL", "RAYON")
@@ -56,8 +57,13 @@ def discover(folder: Path) -> dict[str, Tool]:
 
 
 def fingerprint(path: Path, module: ModuleType, settings: dict[str, Any]) -> str:
-    """A digest of the tool's file and settings; for labeltree itself of its source too."""
-    digest = hashlib.sha256(path.read_bytes() + json.dumps(settings).encode())
+    """A digest of the tool's file and settings; for labeltree itself of its source too.
+
+    A line `VARIANTS["name"] = ...` adds a variant without touching what the others are: it is left out.
+    """
+    lines = path.read_bytes().splitlines(keepends=True)
+    source = b"".join(line for line in lines if not line.startswith(b'VARIANTS["'))
+    digest = hashlib.sha256(source + json.dumps(settings).encode())
     if module.PACKAGE == "labeltree":
         for file in sorted(Path(labeltree.__file__).parent.rglob("*.py")):
             digest.update(file.read_bytes())
@@ -121,6 +127,7 @@ class Runner:
             "train_sections": trained["sections"],
             "train_peak_bytes": trained["peak_bytes"],
             "model_bytes": trained["model_bytes"],
+            "model_digest": digest_of(folder / "model"),
         }
         for kind in tool.predicts(prepared):
             batch, online = stage("batch", kind), stage("online", kind)
@@ -131,7 +138,7 @@ class Runner:
                 "load_s": batch["sections"]["load"]["wall"],
                 "predict_peak_bytes": batch["peak_bytes"],
             }
-            record |= score(batch["ids"], prepared)
+            record |= score(batch["ids"], prepared, batch["probabilities"])
         return record
 
     def _process(self, python: Path, description: dict[str, Any], folder: Path) -> dict[str, Any]:
@@ -170,14 +177,40 @@ class Runner:
         return {**json.loads(measured.read_text(encoding="utf-8")), "wall": wall}
 
 
-def score(ids: list[list[int]], prepared: Prepared) -> dict[str, float]:
-    """P@k and PSP@k over all test rows, in percent; a label that only the test rows have is a miss."""
-    table = np.full((len(ids), K), -1, np.int64)
-    for i, row in enumerate(ids):
-        table[i, : len(row)] = row
+def digest_of(model: Path) -> str:
+    """Of the names and bytes of a model's files: are two models the same?"""
+    digest = hashlib.sha256()
+    for file in sorted(model.rglob("*")) if model.is_dir() else [model]:
+        if file.is_file():
+            digest.update(str(file.relative_to(model)).encode())
+            with file.open("rb") as opened:
+                digest.update(hashlib.file_digest(opened, "sha256").digest())
+    return digest.hexdigest()[:16]
+
+
+def score(
+    ids: list[list[int]], prepared: Prepared, probabilities: list[list[float]] | None = None
+) -> dict[str, float]:
+    """P@k and PSP@k over all test rows, in percent; a label that only the test rows have is a miss.
+
+    Of tools that give probabilities also the calibration error of the first k, as a number from 0 to 1.
+    """
+    table = filled(ids, -1, np.int64)
     n_examples = prepared.train.X.n_rows
     scores = evaluate(table, prepared.test.Y, (1, 3, 5), prepared.label_counts, n_examples)
-    return {name: 100 * value for name, value in scores.items() if name.startswith(("p@", "psp@"))}
+    found = {name: 100 * value for name, value in scores.items() if name.startswith(("p@", "psp@"))}
+    if probabilities is not None:
+        chances = filled(probabilities, 0.0, np.float64)
+        found[f"ece@{K}"] = calibration_error(table, chances, prepared.test.Y, K)
+    return found
+
+
+def filled(rows: Sequence[Sequence[float]], missing: float, dtype: type) -> Any:
+    """(n_rows, K) the rows, each filled up with ``missing``."""
+    table: Any = np.full((len(rows), K), missing, dtype)
+    for i, row in enumerate(rows):
+        table[i, : len(row)] = row
+    return table
 
 
 def make_toy(folder: Path) -> Prepared:

@@ -46,7 +46,7 @@ def train_step(run: dict[str, Any], folder: Path) -> dict[str, Any]:
 
     shape = Shape(**run["shape"])
     warm = generate(WARM_SHAPE)
-    train(warm.X, _indicator(warm.Y), epochs=1, threads=run["threads"])
+    train(warm.X, _indicator(warm.Y), nodes="dense", epochs=1, threads=run["threads"])
     idle_bytes = peak_bytes()
     began = time.perf_counter()
     data = generate(shape, run["n_test"], run["seed"])
@@ -59,7 +59,15 @@ def train_step(run: dict[str, Any], folder: Path) -> dict[str, Any]:
         ended[progress.stage] = (time.perf_counter(), time.process_time(), peak_bytes())
 
     began, began_cpu = time.perf_counter(), time.process_time()
-    model = train(data.X, Y, threads=run["threads"], seed=run["seed"], callback=watch, **run["parameters"])
+    model = train(
+        data.X,
+        Y,
+        nodes="dense",
+        threads=run["threads"],
+        seed=run["seed"],
+        callback=watch,
+        **run["parameters"],
+    )
     wall, cpu = time.perf_counter() - began, time.process_time() - began_cpu
     train_peak_bytes = peak_bytes()
     stages: dict[str, Any] = {}

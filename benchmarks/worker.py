@@ -130,7 +130,7 @@ def train(tool: ModuleType, job: Job) -> dict[str, Any]:
 
 
 def batch(tool: ModuleType, job: Job) -> dict[str, Any]:
-    """All test rows in one call, repeated while it is cheap: the best time, and the predicted ids."""
+    """All test rows in one call, repeated while it is cheap: the best time, and what was predicted."""
     predict: Callable[[], Any] = tool.predict_batch(job, job.kind)
     job.section("")
     seconds: list[float] = []
@@ -138,8 +138,12 @@ def batch(tool: ModuleType, job: Job) -> dict[str, Any]:
         began = time.perf_counter()
         predicted = predict()
         seconds.append(time.perf_counter() - began)
-    ids = [[int(label) for label in row][: job.k] for row in predicted]
-    return {"ids": ids, "seconds": min(seconds), "n_rows": len(ids)}
+    rows = [list(row)[: job.k] for row in predicted]
+    measured: dict[str, Any] = {"seconds": min(seconds), "n_rows": len(rows), "probabilities": None}
+    if any(isinstance(entry, tuple) for row in rows for entry in row[:1]):
+        measured["probabilities"] = [[float(chance) for _, chance in row] for row in rows]
+        rows = [[label for label, _ in row] for row in rows]
+    return measured | {"ids": [[int(label) for label in row] for row in rows]}
 
 
 def online(tool: ModuleType, job: Job) -> dict[str, Any]:

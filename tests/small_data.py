@@ -9,6 +9,9 @@ from numpy.typing import NDArray
 
 from labeltree.data.rows import SparseRows
 from labeltree.model import Model
+from labeltree.nodes.quantized import QuantizedParameters
+from labeltree.predicting import TreeSearch
+from labeltree.reference.sparse import decode
 
 N_LABELS = 12
 WORDS_PER_LABEL = 3
@@ -110,9 +113,8 @@ def slow_marginals(model: Model, X: Any, normalize: bool = False) -> NDArray[np.
     total = np.zeros((rows.n_rows, model.n_labels))
     for search in model.trees:
         tree = search.tree
-        embedding, weights, bias = (array.astype(np.float64) for array in search.parameters.floats())
         with np.errstate(over="ignore"):
-            node = 1.0 / (1.0 + np.exp(-(dense @ embedding @ weights.T + bias)))
+            node = 1.0 / (1.0 + np.exp(-slow_scores(search, dense)))
         for parent in np.flatnonzero(tree.n_children):  # a parent stands before its children
             first = tree.first_child[parent]
             children = slice(first, first + tree.n_children[parent])
@@ -120,5 +122,26 @@ def slow_marginals(model: Model, X: Any, normalize: bool = False) -> NDArray[np.
                 sums = node[:, children].sum(axis=1, keepdims=True)
                 node[:, children] /= np.where((sums > 0) & (sums < 1), sums, 1.0)
             node[:, children] *= node[:, [parent]]
-        total += node[:, tree.leaf_of_label]
+        total += slow_calibration(search, node[:, tree.leaf_of_label])
     return total / len(model.trees)
+
+
+def slow_scores(search: TreeSearch, dense: NDArray[np.float64]) -> NDArray[np.float64]:
+    """(n_rows, n_nodes)"""
+    if isinstance(search.parameters, QuantizedParameters):
+        embedding, weights, bias = (array.astype(np.float64) for array in search.parameters.floats())
+        return dense @ embedding @ weights.T + bias
+    nodes = decode(search.tree, search.parameters)
+    weights = np.zeros((len(nodes), dense.shape[1]))
+    for number, node in enumerate(nodes):
+        weights[number, list(node.weights)] = list(node.weights.values())
+    return dense @ weights.T + [node.bias for node in nodes]
+
+
+def slow_calibration(search: TreeSearch, paths: NDArray[np.float64]) -> NDArray[np.float64]:
+    """What probabilities of paths mean for their labels."""
+    if isinstance(search.parameters, QuantizedParameters):
+        return paths
+    a, b, c = search.parameters.calibration.astype(np.float64)
+    with np.errstate(divide="ignore", over="ignore"):
+        return 1.0 / (1.0 + np.exp(-(a * np.log(paths) - b * np.log1p(-paths) + c)))

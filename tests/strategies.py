@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Sequence
+
 import numpy as np
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 from labeltree import LabelTree
 from labeltree.build.flat import build_flat
 from labeltree.data.rows import LabelRows, SparseRows
+from labeltree.kernels.sparse_arrays import SparseParameters
 from labeltree.nodes.dense import DenseParameters
 from labeltree.nodes.quantized import quantize
+from labeltree.nodes.sparse import chunk_starts
+from labeltree.predicting import Parameters
 
 WIDE = 150  # labels of a flat tree: three blocks of siblings
 
@@ -94,3 +101,78 @@ def random_parameters(
 def rounded(parameters: DenseParameters) -> DenseParameters:
     """Parameters that a model can have."""
     return quantize(parameters).floats()
+
+
+def kept(parameters: DenseParameters | SparseParameters) -> Parameters:
+    """Parameters as a model keeps them."""
+    return quantize(parameters) if isinstance(parameters, DenseParameters) else parameters
+
+
+def random_sparse(
+    tree: LabelTree,
+    n_features: int,
+    seed: int,
+    *,
+    scale: float = 1.0,
+    constants: float = 0.0,
+    calibration: tuple[float, float, float] = (1.0, 1.0, 0.0),
+    rows_per_bucket: int = 3,
+) -> SparseParameters:
+    """Sparse parameters of any bytes; half of the features have no weight in a node."""
+    random = np.random.default_rng(seed)
+    bias = random.normal(0.0, scale, tree.n_nodes).astype(np.float32)
+    is_constant = random.random(tree.n_nodes) < constants
+    bias[is_constant] = np.where(random.random(int(is_constant.sum())) < 0.5, -np.inf, np.inf)
+    steps = (random.random(tree.n_nodes) * scale / 60).astype(np.float32)
+    weights: list[dict[int, int]] = []
+    for constant in is_constant:
+        used = [] if constant else np.flatnonzero(random.random(n_features) < 0.5).tolist()
+        weights.append({feature: int(random.integers(1, 128) * random.choice([-1, 1])) for feature in used})
+    return pack_chunks(tree, weights, steps, bias, calibration, rows_per_bucket)
+
+
+def pack_chunks(
+    tree: LabelTree,
+    weights: Sequence[dict[int, int]],
+    scale: NDArray[np.float32],
+    bias: NDArray[np.float32],
+    calibration: Sequence[float] = (1.0, 1.0, 0.0),
+    rows_per_bucket: int = 3,
+) -> SparseParameters:
+    """Each node's weights (in steps of its scale) as the model file has them (docs/model-file.md)."""
+    starts = chunk_starts(tree).tolist()
+    bucket: list[tuple[int, int]] = []
+    feature: list[int] = []
+    length: list[int] = []
+    entry: list[int] = []
+    ends = [(0, 0, 0)]
+    for first, last in itertools.pairwise(starts):
+        rows: dict[int, list[int]] = {}
+        for node in range(first, last):
+            for column, steps in weights[node].items():
+                rows.setdefault(column, []).append((node - first) << 8 | (steps + 128))
+        n_buckets = max(1, len(rows) // rows_per_bucket) if rows else 0
+        places = [(column * 2654435769 % 2**32) * n_buckets >> 32 for column in rows]
+        for number in range(n_buckets):
+            bucket.append((len(feature) - ends[-1][1], len(entry) - ends[-1][2]))
+            for column, place in zip(rows, places, strict=True):
+                if place == number:
+                    feature.append(column)
+                    length.append(len(rows[column]))
+                    entry += rows[column]
+        if n_buckets:
+            bucket.append((len(feature) - ends[-1][1], len(entry) - ends[-1][2]))
+        ends.append((len(bucket), len(feature), len(entry)))
+    chunk_bucket, chunk_row, chunk_entry = np.array(ends, np.int64).T.copy()
+    return SparseParameters(
+        chunk_bucket,
+        np.array(bucket, np.int32).reshape(-1, 2),
+        chunk_row,
+        np.array(feature, np.int32),
+        np.array(length, np.uint8),
+        chunk_entry,
+        np.array(entry, np.uint16),
+        scale.astype(np.float32),
+        bias.astype(np.float32),
+        np.array(calibration, np.float32),
+    )

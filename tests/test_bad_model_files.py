@@ -27,6 +27,7 @@ from labeltree.errors import (
     TruncatedModelError,
 )
 from labeltree.model import Model
+from labeltree.nodes.sparse import SparseParameters
 from labeltree.persist import read_model, write_model
 
 TOY = make_toy(80)
@@ -44,6 +45,15 @@ def content(model: Model, tmp_path_factory: pytest.TempPathFactory) -> bytes:
     path = tmp_path_factory.mktemp("models") / "good.labeltree"
     model.save(path)
     assert path.stat().st_size > 20_000
+    return path.read_bytes()
+
+
+@pytest.fixture(scope="module")
+def sparse_content(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    """A good file of sparse nodes: several chunks, some of them without weights."""
+    path = tmp_path_factory.mktemp("models") / "sparse.labeltree"
+    Y = np.pad(TOY.indicator, ((0, 0), (0, 70)))  # a second chunk below the root, of labels without rows
+    labeltree.train(TOY.texts, Y, nodes="sparse", tree="flat", prune=0.0).save(path)
     return path.read_bytes()
 
 
@@ -217,6 +227,7 @@ FORGED: dict[str, tuple[Callable[[Tensors, dict[str, Any]], None], str]] = {
     "label counts too few": (replace("labels.counts", lambda a: a[:-1]), "labels.counts"),
     "label counts negative": (replace("labels.counts", set_to(0, -1)), "labels.counts"),
     "label offsets falling": (replace("labels.offsets", lambda a: a[::-1]), "labels"),
+    "label offsets wrapping": (replace("labels.offsets", lambda a: np.r_[0, 2**63 - 1, -2, a[3:]]), "labels"),
     "label offsets too far": (replace("labels.offsets", set_to(-1, 10**9)), "labels"),
     "label names equal": (replace("labels.names", lambda a: a * 0 + ord("a")), "labels"),
     "words equal": (replace("features.words", lambda a: a * 0 + ord("a")), "features.words"),
@@ -258,6 +269,128 @@ def test_forged_models_are_refused(case: str, content: bytes, tmp_path: Path) ->
     forge(tensors, metadata)
     write_model(path, tensors, metadata)
     assert words in refuse(path, CorruptedModelError)
+
+
+def shift(name: str, amount: int) -> Callable[[Tensors, dict[str, Any]], None]:
+    """All numbers but the first and the last, moved."""
+
+    def change(array: np.ndarray) -> np.ndarray:
+        array = array.copy()
+        array[1:-1] += array.dtype.type(amount)
+        return array
+
+    return replace(name, change)
+
+
+WRAPPING = np.array([0, 2**63 - 1, -2], np.int64)  # whose differences are positive in 64 bits
+
+# the same for sparse nodes: whatever is wrong would be read beyond the end of an array
+FORGED_SPARSE: dict[str, tuple[Callable[[Tensors, dict[str, Any]], None], str]] = {
+    **{
+        f"no {name}": (remove(f"nodes.0.{name}"), f"nodes.0.{name} is missing")
+        for name in SparseParameters._fields
+    },
+    **{
+        f"{name} of another type": (replace(f"nodes.0.{name}", lambda a: a.astype("f8")), f"nodes.0.{name}")
+        for name in SparseParameters._fields
+    },
+    **{
+        f"{name} too short": (replace(f"nodes.0.{name}", lambda a: a[:-1]), "nodes.0")
+        for name in SparseParameters._fields
+    },
+    **{
+        f"{name} too long": (replace(f"nodes.0.{name}", lambda a: np.concatenate([a, a[-1:]])), "nodes.0")
+        for name in SparseParameters._fields
+    },
+    **{
+        f"{name} in another shape": (replace(f"nodes.0.{name}", lambda a: a[:, None]), f"nodes.0.{name}")
+        for name in SparseParameters._fields
+    },
+    **{
+        f"{name} without axes": (replace(f"nodes.0.{name}", lambda a: a.ravel()[0]), "")
+        for name in SparseParameters._fields
+    },
+    **{
+        f"{name} {how}": (replace(f"nodes.0.{name}", change), f"nodes.0.{name}")
+        for name in ("chunk_bucket", "chunk_row", "chunk_entry")
+        for how, change in {
+            "falling": lambda a: a[::-1],
+            "negative": set_to(1, -1),
+            "beyond the end": set_to(1, 10**12),
+            "not from 0": set_to(0, 1),
+            "not to the end": set_to(-1, 3),
+            "wrapping": lambda a: np.r_[WRAPPING, a[len(WRAPPING) :]],
+        }.items()
+    },
+    "rows of another chunk": (shift("nodes.0.chunk_row", -1), "nodes.0.bucket"),
+    "entries of another chunk": (shift("nodes.0.chunk_entry", -1), "nodes.0.bucket"),
+    "buckets of another chunk": (shift("nodes.0.chunk_bucket", 1), "nodes.0"),
+    "bucket before its chunk": (replace("nodes.0.bucket", set_to((1, 0), -5)), "nodes.0.bucket"),
+    "bucket behind its chunk": (replace("nodes.0.bucket", set_to((1, 0), 10**9)), "nodes.0.bucket"),
+    "last bucket too long": (replace("nodes.0.bucket", lambda a: a + (a == a.max())), "nodes.0.bucket"),
+    "entries before their chunk": (replace("nodes.0.bucket", set_to((1, 1), -5)), "nodes.0.bucket"),
+    "entries behind their chunk": (replace("nodes.0.bucket", set_to((1, 1), 2**31 - 1)), "nodes.0.bucket"),
+    "buckets in the wrong order": (replace("nodes.0.bucket", lambda a: a[::-1]), "nodes.0.bucket"),
+    "a longer row": (replace("nodes.0.length", set_to(0, 255)), "nodes.0.bucket"),
+    "rows of other lengths": (replace("nodes.0.length", lambda a: a * 0 + 1), "nodes.0.bucket"),
+    "scale of NaN": (replace("nodes.0.scale", set_to(3, np.nan)), "nodes.0.scale"),
+    "bias of NaN": (replace("nodes.0.bias", set_to(3, np.nan)), "nodes.0.bias"),
+    "calibration of NaN": (replace("nodes.0.calibration", set_to(2, np.nan)), "nodes.0.calibration"),
+    "calibration that falls": (replace("nodes.0.calibration", set_to(1, -1.0)), "nodes.0.calibration"),
+    "calibration that is flat": (replace("nodes.0.calibration", set_to(0, 0.0)), "nodes.0.calibration"),
+    "a tree of other chunks": (lambda tensors, metadata: half_tree(tensors), "nodes.0"),
+    "config of dense nodes": (configure(nodes="dense"), "nodes.0.embedding"),
+    "config of both kinds": (configure(nodes="both"), "nodes.0.embedding"),
+    "config of unknown nodes": (configure(nodes="round"), "nodes must be one of"),
+    "more trees": (
+        lambda t, metadata: (tell(n_trees=2)(t, metadata), configure(trees=2)(t, metadata)),
+        "tree.1",
+    ),
+}
+
+
+def half_tree(tensors: Tensors) -> None:
+    """The same labels below two nodes: other chunks, and one more of them."""
+    n_labels = len(tensors["tree.0.label"]) - 1
+    parent = np.r_[-1, 0, 0, np.repeat([1, 2], [10, n_labels - 10])]
+    tree = labeltree.LabelTree(parent, np.r_[-1, -1, -1, np.arange(n_labels)])
+    tensors |= {name: np.asarray(array) for name, array in tree.tensors("tree.0").items()}
+
+
+@pytest.mark.parametrize("case", FORGED_SPARSE)
+def test_forged_sparse_models_are_refused(case: str, sparse_content: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "forged.labeltree"
+    path.write_bytes(sparse_content)
+    tensors, metadata = read_model(path)
+    forge, words = FORGED_SPARSE[case]
+    forge(tensors, metadata)
+    write_model(path, tensors, metadata)
+    assert words in refuse(path, CorruptedModelError)
+
+
+@pytest.mark.parametrize("name", SparseParameters._fields)
+def test_random_sparse_tensors(name: str, sparse_content: bytes, tmp_path: Path) -> None:
+    """Any bytes of a tensor, with a digest that fits: refused, or answered from what is there."""
+    path = tmp_path / "random.labeltree"
+    path.write_bytes(sparse_content)
+    good, metadata = read_model(path)
+    random = np.random.default_rng(sum(name.encode()))
+    for number in range(30):
+        tensor = good[f"nodes.0.{name}"].copy()
+        data = tensor.view(np.uint8).reshape(-1)
+        places = random.integers(0, len(data), 1 if number < 20 else len(data))
+        data[places] = random.integers(0, 256, len(places))
+        write_model(path, good | {f"nodes.0.{name}": tensor}, metadata)
+        try:
+            loaded = labeltree.load(path)
+        except ModelFileError:
+            assert name not in ("feature", "entry")
+            continue
+        for search in ("exact", "beam"):
+            ids, probabilities = loaded.predict_arrays(TOY.texts[:5], k=3, search=search)
+            assert np.all((ids >= -1) & (ids < loaded.n_labels))
+            assert not np.any(probabilities < 0)
+        assert loaded.probability(TOY.texts[:2], loaded.label_names).shape == (2, loaded.n_labels)
 
 
 @pytest.mark.parametrize("command", ["test", "predict", "prob", "inspect"])

@@ -60,6 +60,72 @@ def test_agrees_with_dictionaries(data: list[tuple[dict[int, float], set[int]]])
         assert found == pytest.approx(expected, rel=1e-6)
 
 
+@given(st.lists(st.tuples(ROWS, st.sets(st.integers(0, 4))), max_size=10))
+@settings(deadline=None)
+def test_profiles_from_labels_agree_with_dictionaries(data: list[tuple[dict[int, float], set[int]]]) -> None:
+    rows, sets = [row for row, _ in data], [labels for _, labels in data]
+    X, Y = sparse_rows(rows), label_rows(sets, 5)
+    labels = label_profiles(X, Y, Pool(1), kind="labels")
+    assert (labels.n_rows, labels.n_columns) == (5, 5)
+    expected = reference.profiles(reference.label_features(sets, 5), sets, 5)
+    for found, profile in zip(as_dicts(labels), expected, strict=True):
+        assert list(found) == sorted(profile)
+        assert found == pytest.approx(profile, rel=1e-6)
+    both = label_profiles(X, Y, Pool(1), kind="both")
+    assert (both.n_rows, both.n_columns) == (5, N_FEATURES + 5)
+    joined = zip(as_dicts(both), as_dicts(label_profiles(X, Y, Pool(1))), as_dicts(labels), strict=True)
+    for found, from_features, from_labels in joined:
+        moved = {N_FEATURES + label: value for label, value in from_labels.items()}
+        assert found == from_features | moved
+        assert list(found) == sorted(found)
+
+
+def similarity(profiles: SparseRows, left: int, right: int) -> float:
+    rows = as_dicts(profiles)
+    return sum(value * rows[right].get(column, 0.0) for column, value in rows[left].items())
+
+
+def test_labels_are_similar_by_the_company_they_keep() -> None:
+    # 0 and 1 always together; 2 and 3 never, but both with 4; 5 alone; 6 is on nearly every row.
+    sets = [{0, 1, 6}] * 3 + [{2, 4, 6}] * 3 + [{3, 4, 6}] * 3 + [{5}]
+    profiles = label_profiles(sparse_rows([{}] * 10), label_rows(sets, 7), Pool(1), kind="labels")
+    assert similarity(profiles, 0, 1) == pytest.approx(1.0)
+    assert similarity(profiles, 2, 3) > 0.3
+    assert similarity(profiles, 2, 3) > 2.0 * similarity(profiles, 0, 2)  # what is frequent says little
+    assert similarity(profiles, 0, 2) > 0.0
+    assert similarity(profiles, 0, 5) == 0.0
+
+
+def test_profiles_from_labels_without_any_or_with_unknown_ones() -> None:
+    Y = LabelRows(np.array([0, 2, 2, 4]), np.array([-1, 0, 0, 2], np.int32), 4)
+    found = as_dicts(label_profiles(sparse_rows([{}] * 3), Y, Pool(1), kind="labels"))
+    known = LabelRows(np.array([0, 1, 1, 3]), np.array([0, 0, 2], np.int32), 4)
+    assert found == as_dicts(label_profiles(sparse_rows([{}] * 3), known, Pool(1), kind="labels"))
+    assert found[1] == found[3] == {}
+    assert set(found[0]) == {0, 2}
+
+
+@pytest.mark.parametrize("kind", ["labels", "both"])
+def test_other_profiles_are_cut_and_do_not_depend_on_threads(
+    kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    X, Y = random_data(300, 70, seed=4)
+    whole = label_profiles(X, Y, Pool(1), 3, kind)
+    assert np.diff(whole.indptr).max() == 3
+    expected = profiles_module.strongest_entries(label_profiles(X, Y, Pool(1), kind=kind), 3)
+    assert all(np.array_equal(a, b) for a, b in zip(whole[:3], expected[:3], strict=True))
+    monkeypatch.setattr(profiles_module, "_ENTRIES_PER_TASK", 100)
+    with Pool(2) as pool:
+        again = label_profiles(X, Y, pool, 3, kind)
+    assert all(np.array_equal(a, b) for a, b in zip(whole[:3], again[:3], strict=True))
+
+
+def test_columns_of_both_kinds_must_fit_together() -> None:
+    X = SparseRows(np.zeros(2, np.int64), np.empty(0, np.int32), np.empty(0, np.float32), 2**31 - 3)
+    with pytest.raises(DataError, match="features and 3 labels are more than 2147483647 columns"):
+        label_profiles(X, label_rows([{0}], 3), Pool(1), kind="both")
+
+
 def test_values_of_any_size_and_sums_of_zero() -> None:
     rows = [{0: 3e38}, {0: 3e38, 1: 4e38 / 2}, {2: 1.0}, {2: -1.0}, {3: 1e-40}]
     result = label_profiles(sparse_rows(rows), label_rows([{0}, {0}, {1}, {1}, {2}], 3), Pool(1))

@@ -129,7 +129,7 @@ def test_set_params_and_clone() -> None:
 
 
 def test_fit_validates_what_the_constructor_took() -> None:
-    with pytest.raises(ParameterError, match="arity must be at least 2, but is 1"):
+    with pytest.raises(ParameterError, match=r"arity must be at least 2, .* but is 1"):
         small(arity=1).fit(TRAIN_TEXTS, TRAIN_LABELS)
     with pytest.raises(ParameterError, match="threads"):
         small(threads=-1).fit(TRAIN_TEXTS, TRAIN_LABELS)

@@ -9,7 +9,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
-from strategies import feature_dicts, label_rows, random_parameters, sparse_rows, trees_of
+from strategies import (
+    feature_dicts,
+    kept,
+    label_rows,
+    random_parameters,
+    random_sparse,
+    sparse_rows,
+    trees_of,
+)
 
 from labeltree.build.flat import build_flat
 from labeltree.config import Config
@@ -18,7 +26,6 @@ from labeltree.errors import DataError, ParameterError
 from labeltree.features.strings import StringTable
 from labeltree.features.vectors import VectorFeatures
 from labeltree.model import Model
-from labeltree.nodes.quantized import quantize
 from labeltree.predicting import TreeSearch, best_of_trees, merge_labels
 from labeltree.reference import search as reference
 
@@ -30,24 +37,30 @@ Trees = list[tuple]
 
 @st.composite
 def ensembles(draw: st.DrawFn, max_trees: int = 3) -> Trees:
-    """Several trees over the same labels; in some, many labels have probability 0."""
+    """Several trees of any nodes over the same labels; in some, many labels have probability 0."""
     n_labels, n_trees = draw(st.integers(1, 9)), draw(st.integers(1, max_trees))
     scale, constants = draw(st.sampled_from([0.5, 3.0])), draw(st.sampled_from([0.0, 0.4]))
     trees = []
     for _ in range(n_trees):
         tree = draw(trees_of(n_labels))
-        seed = draw(st.integers(0, 999))
-        trees.append((tree, random_parameters(tree, N_FEATURES, 3, seed, scale=scale, constants=constants)))
+        seed, kind = draw(st.integers(0, 999)), draw(st.sampled_from(["dense", "sparse"]))
+        if kind == "dense":
+            dense = random_parameters(tree, N_FEATURES, 3, seed, scale=scale, constants=constants)
+            trees.append((tree, dense))
+        else:
+            map = draw(st.sampled_from([(1.0, 1.0, 0.0), (0.6, 1.3, -0.4)]))
+            sparse = random_sparse(tree, N_FEATURES, seed, scale=scale, constants=constants, calibration=map)
+            trees.append((tree, sparse))
     return trees
 
 
 def make_model(trees: Trees) -> Model:
     n_labels = trees[0][0].n_labels
-    config = Config(row_norm="none", trees=len(trees), dim=trees[0][1].embedding.shape[1])
+    config = Config(row_norm="none", trees=len(trees))
     labels = StringTable.from_strings([f"label{label}" for label in range(n_labels)])
     features = VectorFeatures(config, N_FEATURES)
-    kept = [(tree, quantize(parameters)) for tree, parameters in trees]
-    return Model(config, features, labels, np.ones(n_labels, np.int64), 1, kept)
+    searched = [(tree, kept(parameters)) for tree, parameters in trees]
+    return Model(config, features, labels, np.ones(n_labels, np.int64), 1, searched)
 
 
 def random_rows(n_rows: int, seed: int = 0) -> list[dict[int, float]]:
@@ -156,7 +169,7 @@ def test_rows_of_an_ensemble_go_as_deep_as_they_need() -> None:
     for seed in range(3):
         tree = build_flat(60)
         trees.append((tree, random_parameters(tree, N_FEATURES, 4, seed, scale=2.0)))
-    searches = [TreeSearch(tree, quantize(parameters)) for tree, parameters in trees]
+    searches = [TreeSearch(tree, kept(parameters), N_FEATURES) for tree, parameters in trees]
     rows = random_rows(30)
     ids, probabilities = best_of_trees(searches, sparse_rows(rows, N_FEATURES)[:3], 3, 0.0, False)
     for row, expected in enumerate(expected_marginals(trees, rows)):
@@ -166,11 +179,12 @@ def test_rows_of_an_ensemble_go_as_deep_as_they_need() -> None:
         assert alone[1][0].tobytes() == probabilities[row].tobytes()
 
 
-@pytest.mark.parametrize("n_trees", [1, 2])
+@pytest.mark.parametrize("n_trees", [1, 2, 3])
 def test_a_longer_list_begins_with_the_shorter_one(n_trees: int) -> None:
     """Also when more labels are asked for than there are."""
     tree = build_flat(30)
-    trees = [(tree, random_parameters(tree, N_FEATURES, 4, seed, scale=1e-7)) for seed in range(n_trees)]
+    trees: Trees = [(tree, random_sparse(tree, N_FEATURES, 5, scale=1e-7))] if n_trees > 2 else []
+    trees += [(tree, random_parameters(tree, N_FEATURES, 4, seed, scale=1e-7)) for seed in range(n_trees)]
     model, X = make_model(trees), sparse_rows(random_rows(20), N_FEATURES)
     longest, most = model.predict_arrays(X, 50)
     assert (longest[:, 30:] == -1).all()
@@ -183,7 +197,8 @@ def test_a_longer_list_begins_with_the_shorter_one(n_trees: int) -> None:
 @pytest.mark.parametrize("n_trees", [1, 2])
 def test_threads_and_callers_do_not_change_the_answer(n_trees: int) -> None:
     tree = build_flat(50)
-    trees = [(tree, random_parameters(tree, N_FEATURES, 4, seed)) for seed in range(n_trees)]
+    trees: Trees = [(tree, random_sparse(tree, N_FEATURES, seed=5))]
+    trees = [(tree, random_parameters(tree, N_FEATURES, 4, seed)) for seed in range(1, n_trees)] + trees
     model, X = make_model(trees), sparse_rows(random_rows(700), N_FEATURES)  # enough for several threads
     ids, probabilities = model.predict_arrays(X, 5, threads=1)
     above = model.predict_rows(X, 0.3, threads=1)

@@ -33,6 +33,7 @@ def step(stage: str, epoch: int = 0, fraction: float = 0.5, loss: float = math.n
         loss=loss,
         examples_per_second=speed,
         seconds_left=9.0 if stage == "train" else math.nan,
+        estimate=None,
     )
 
 

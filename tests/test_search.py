@@ -11,14 +11,22 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
-from strategies import chain_tree, feature_dicts, label_trees, random_parameters, sparse_rows
+from strategies import (
+    chain_tree,
+    feature_dicts,
+    kept,
+    label_trees,
+    pack_chunks,
+    random_parameters,
+    random_sparse,
+    sparse_rows,
+)
 
 from labeltree import LabelTree
 from labeltree.build.flat import build_flat
 from labeltree.data.rows import SparseRows
 from labeltree.kernels.search import _apply_log_sigmoid
 from labeltree.nodes.dense import DenseParameters
-from labeltree.nodes.quantized import quantize
 from labeltree.predicting import TreeSearch
 from labeltree.reference import search as reference
 
@@ -28,12 +36,12 @@ ZERO = np.float32(0.0)
 
 class Case(NamedTuple):
     tree: LabelTree
-    parameters: DenseParameters
+    parameters: reference.Parameters
     features: list[dict[int, float]]
 
     @property
     def search(self) -> TreeSearch:
-        return TreeSearch(self.tree, quantize(self.parameters))
+        return TreeSearch(self.tree, kept(self.parameters), N_FEATURES)
 
     @property
     def arrays(self) -> tuple[NDArray, NDArray, NDArray]:
@@ -43,13 +51,23 @@ class Case(NamedTuple):
         return reference.marginals([(self.tree, self.parameters)], self.features[row], normalize)
 
 
+calibrations = st.sampled_from([(1.0, 1.0, 0.0), (0.4, 0.6, -0.5), (1.5, 0.5, 0.7), (0.7, 2.0, -2.0)])
+
+
 @st.composite
 def cases(draw: st.DrawFn) -> Case:
     """Scores from mild to extreme, some nodes constant, rows from empty to full."""
     tree = draw(label_trees())
     scale, constants = draw(st.sampled_from([0.3, 1.0, 8.0, 60.0])), draw(st.sampled_from([0.0, 0.3]))
-    dim, seed = draw(st.sampled_from([1, 3, 8])), draw(st.integers(0, 999))
-    parameters = random_parameters(tree, N_FEATURES, dim, seed, scale=scale, constants=constants)
+    dim, seed = draw(st.sampled_from([1, 3, 8, None])), draw(st.integers(0, 999))
+    parameters: reference.Parameters
+    if dim is None:
+        parameters = random_sparse(
+            tree, N_FEATURES, seed, scale=scale, constants=constants, calibration=draw(calibrations),
+            rows_per_bucket=draw(st.sampled_from([1, 3, 100])),
+        )  # fmt: skip
+    else:
+        parameters = random_parameters(tree, N_FEATURES, dim, seed, scale=scale, constants=constants)
     return Case(tree, parameters, draw(feature_dicts(N_FEATURES, draw(st.integers(1, 3)))))
 
 
@@ -64,8 +82,15 @@ def tied_cases(draw: st.DrawFn) -> Case:
             max_size=tree.n_nodes,
         )
     )
+    return Case(tree, biases_only(tree, np.array(bias, np.float32), draw(st.booleans())), [{}, {2: 1.0}])
+
+
+def biases_only(tree: LabelTree, bias: NDArray[np.float32], is_sparse: bool = False) -> reference.Parameters:
+    """Nodes that look at no feature."""
+    if is_sparse:
+        return pack_chunks(tree, [{}] * tree.n_nodes, np.zeros(tree.n_nodes, np.float32), bias)
     embedding, weights = np.zeros((N_FEATURES, 2), np.float32), np.zeros((tree.n_nodes, 2), np.float32)
-    return Case(tree, DenseParameters(embedding, weights, np.array(bias, np.float32)), [{}, {2: 1.0}])
+    return DenseParameters(embedding, weights, bias)
 
 
 def topk(
@@ -108,17 +133,14 @@ def test_ties_go_to_the_lower_label(case: Case, k: int, threshold: float) -> Non
     for row in range(len(case.features)):
         expected_ids, expected = reference.top_k(case.marginals(row), k, threshold)
         assert ids[row].tolist() == expected_ids
-        np.testing.assert_allclose(probabilities[row], expected, rtol=1e-6)
+        np.testing.assert_allclose(probabilities[row], expected, rtol=4e-6)
 
 
-def test_equal_labels_of_different_depth() -> None:
+@pytest.mark.parametrize("is_sparse", [False, True])
+def test_equal_labels_of_different_depth(is_sparse: bool) -> None:
     """Labels that are certain are all equal, whatever the length of their paths."""
     tree = chain_tree(6)
-    parameters = DenseParameters(
-        np.zeros((N_FEATURES, 1), np.float32),
-        np.zeros((tree.n_nodes, 1), np.float32),
-        np.full(tree.n_nodes, np.inf, np.float32),
-    )
+    parameters = biases_only(tree, np.full(tree.n_nodes, np.inf, np.float32), is_sparse)
     ids, probabilities = topk(Case(tree, parameters, [{}]), 4)
     assert ids.tolist() == [[0, 1, 2, 3]]
     assert (probabilities == 1.0).all()
@@ -159,24 +181,30 @@ def test_a_threshold_includes_a_label_of_just_that_probability(case: Case, place
     assert np.count_nonzero(best_ids >= 0) == np.count_nonzero(probabilities >= least)
 
 
-def test_huge_values_give_finite_probabilities() -> None:
+@pytest.mark.parametrize("is_sparse", [False, True])
+def test_huge_values_give_finite_probabilities(is_sparse: bool) -> None:
     tree = build_flat(40)
     random = np.random.default_rng(1)
-    parameters = DenseParameters(
+    parameters: reference.Parameters = DenseParameters(
         random.normal(size=(N_FEATURES, 8)).astype(np.float32),
         random.normal(size=(tree.n_nodes, 8)).astype(np.float32),
         np.zeros(tree.n_nodes, np.float32),
     )
+    if is_sparse:
+        parameters = random_sparse(tree, N_FEATURES, seed=1, scale=100.0, calibration=(0.3, 2.0, 1.0))
     case = Case(tree, parameters, [{0: 3e38, 1: 3e38, 2: -3e38}, {3: 1e30}])
     ids, probabilities = topk(case, 5)
     assert np.isfinite(probabilities).all()
     assert (ids >= 0).all()
 
 
-def test_more_labels_than_first_expected() -> None:
+@pytest.mark.parametrize("is_sparse", [False, True])
+def test_more_labels_than_first_expected(is_sparse: bool) -> None:
     """The arrays for labels above a threshold grow as often as needed."""
     tree = build_flat(3000)
-    parameters = random_parameters(tree, N_FEATURES, 2, seed=0, scale=0.1)
+    parameters: reference.Parameters = random_parameters(tree, N_FEATURES, 2, seed=0, scale=0.1)
+    if is_sparse:
+        parameters = random_sparse(tree, N_FEATURES, seed=0, scale=0.1)
     case = Case(tree, parameters, [{}, {1: 1.0}, {0: 0.5, 5: 1.0}])
     lengths, ids, probabilities = case.search.above(case.arrays, ZERO, False)
     assert lengths.tolist() == [3000] * 3
@@ -232,11 +260,15 @@ def test_algorithm_2_is_brute_force(case: Case, k: int, normalize: bool) -> None
     assert [label for label, _ in reference.best_first(case.tree, conditionals, k)] == expected
 
 
-def test_several_python_threads_at_once() -> None:
+@pytest.mark.parametrize("is_sparse", [False, True])
+def test_several_python_threads_at_once(is_sparse: bool) -> None:
     tree = chain_tree(60)
     random = np.random.default_rng(3)
     features = [{int(f): 1.0 for f in random.choice(N_FEATURES, 3, replace=False)} for _ in range(200)]
-    case = Case(tree, random_parameters(tree, N_FEATURES, 5, seed=1), features)
+    parameters = (
+        random_sparse(tree, N_FEATURES, 1) if is_sparse else random_parameters(tree, N_FEATURES, 5, 1)
+    )
+    case = Case(tree, parameters, features)
     ids, probabilities = topk(case, 7)
     with ThreadPoolExecutor(6) as executor:
         answers = list(executor.map(lambda _: topk(case, 7), range(24)))
@@ -259,7 +291,7 @@ def test_a_row_without_features_gets_the_prior(n_features: int) -> None:
     parameters = random_parameters(tree, n_features, 2, seed=4)
     rows = SparseRows(np.zeros(2, np.int64), np.empty(0, np.int32), np.empty(0, np.float32), n_features)
     ids, probabilities = np.empty((1, 3), np.int32), np.empty((1, 3), np.float32)
-    TreeSearch(tree, quantize(parameters)).topk(rows[:3], 3, ZERO, False, ids, probabilities)
+    TreeSearch(tree, kept(parameters), n_features).topk(rows[:3], 3, ZERO, False, ids, probabilities)
     prior = 1.0 / (1.0 + np.exp(-parameters.bias.astype(np.float64)))
     expected = prior[0] * prior[tree.leaf_of_label]
     assert_best(ids[0], probabilities[0], expected, 3)

@@ -11,22 +11,17 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
-from strategies import chain_tree, feature_dicts, random_parameters, sparse_rows
-from test_predicting import Trees, ensembles, random_rows
+from strategies import chain_tree, feature_dicts, random_parameters, random_sparse, sparse_rows
+from test_predicting import Trees, ensembles, make_model, random_rows
 from test_search import N_FEATURES, ZERO, Case, cases, tied_cases
 
 import labeltree
 from labeltree import LabelTree, cli
 from labeltree.build.complete import build_complete
 from labeltree.comparing import compare_searches
-from labeltree.config import Config
 from labeltree.data.rows import LabelRows
 from labeltree.errors import ParameterError
-from labeltree.features.strings import StringTable
-from labeltree.features.vectors import VectorFeatures
-from labeltree.model import Model
 from labeltree.nodes.dense import DenseParameters
-from labeltree.nodes.quantized import quantize
 from labeltree.reference import search as reference
 
 Found = tuple[NDArray[np.int32], NDArray[np.float32]]
@@ -41,17 +36,14 @@ def search(case: Case, k: int, beam: int, *, threshold: np.float32 = ZERO, norma
     return ids, probabilities
 
 
-def make_model(trees: Trees) -> Model:
-    n_labels = trees[0][0].n_labels
-    config = Config(row_norm="none", trees=len(trees), dim=trees[0][1].embedding.shape[1])
-    labels = StringTable.from_strings([f"label{label}" for label in range(n_labels)])
-    searched = [(tree, quantize(parameters)) for tree, parameters in trees]
-    features = VectorFeatures(config, N_FEATURES)
-    return Model(config, features, labels, np.ones(n_labels, np.int64), 1, searched)
-
-
 def conditionals_of(case: Case, row: int, normalize: bool = False) -> NDArray[np.float64]:
     return reference.log_conditionals(case.tree, case.parameters, case.features[row], normalize)
+
+
+def chances_of(case: Case, found: list[tuple[int, float]]) -> list[float]:
+    """What the twin's probabilities of paths mean for their labels."""
+    with np.errstate(divide="ignore"):
+        return reference.probabilities_of(case.parameters, np.log([path for _, path in found])).tolist()
 
 
 def is_clear(tree: LabelTree, conditionals: NDArray[np.float64], beam: int) -> bool:
@@ -78,7 +70,8 @@ def test_it_finds_what_the_twin_finds(case: Case, k: int, beam: int, normalize: 
     for row in range(len(case.features)):
         conditionals = conditionals_of(case, row, normalize)
         assume(is_clear(case.tree, conditionals, beam))
-        met = dict(reference.beam_search(case.tree, conditionals, case.tree.n_labels, beam))
+        twin = reference.beam_search(case.tree, conditionals, case.tree.n_labels, beam)
+        met = dict(zip([label for label, _ in twin], chances_of(case, twin), strict=True))
         n_found = min(k, len(met))
         found = ids[row, :n_found].tolist()
         assert len(set(found)) == n_found
@@ -96,7 +89,7 @@ def test_ties_go_to_the_lower_node_and_label(case: Case, k: int, beam: int) -> N
         expected = reference.beam_search(case.tree, conditionals_of(case, row), k, beam)
         n_found = len(expected)
         assert ids[row].tolist() == [label for label, _ in expected] + [-1] * (k - n_found)
-        np.testing.assert_allclose(probabilities[row, :n_found], [chance for _, chance in expected])
+        np.testing.assert_allclose(probabilities[row, :n_found], chances_of(case, expected), rtol=4e-6)
 
 
 @settings(max_examples=100, deadline=None)
@@ -118,15 +111,19 @@ def test_a_threshold_only_cuts_the_answer(case: Case, beam: int, threshold: floa
     np.testing.assert_array_equal(probabilities, np.where(keep, all_probabilities, 0.0))
 
 
-def many_rows(n_labels: int = 300, n_rows: int = 600) -> Case:
+def many_rows(is_sparse: bool = False, n_labels: int = 300, n_rows: int = 600) -> Case:
     """More rows than a group, and more nodes than a beam."""
     tree = build_complete(np.ones(n_labels, np.int64), 4)
-    return Case(tree, random_parameters(tree, N_FEATURES, 8, seed=1, scale=0.7), random_rows(n_rows, seed=2))
+    parameters: reference.Parameters = random_parameters(tree, N_FEATURES, 8, seed=1, scale=0.7)
+    if is_sparse:
+        parameters = random_sparse(tree, N_FEATURES, seed=1, calibration=(0.8, 1.2, 0.3))
+    return Case(tree, parameters, random_rows(n_rows, seed=2))
 
 
+@pytest.mark.parametrize("is_sparse", [False, True])
 @pytest.mark.parametrize("beam", [1, 6, 5000])
-def test_a_row_alone_in_a_batch_and_among_threads(beam: int) -> None:
-    case = many_rows()
+def test_a_row_alone_in_a_batch_and_among_threads(beam: int, is_sparse: bool) -> None:
+    case = many_rows(is_sparse)
     ids, probabilities = search(case, 4, beam)
     for row in range(0, len(case.features), 7):
         alone_ids, alone = search(Case(case.tree, case.parameters, [case.features[row]]), 4, beam)
@@ -139,8 +136,9 @@ def test_a_row_alone_in_a_batch_and_among_threads(beam: int) -> None:
         assert np.array_equal(found[1], probabilities)
 
 
-def test_wider_beams_miss_less() -> None:
-    case = many_rows()
+@pytest.mark.parametrize("is_sparse", [False, True])
+def test_wider_beams_miss_less(is_sparse: bool) -> None:
+    case = many_rows(is_sparse)
     exact, _ = search(case, 5, 0)
     shares = [np.mean(search(case, 5, beam)[0] == exact) for beam in (1, 2, 8, 75)]
     assert shares[0] < 0.9

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from labeltree import LabelTree
 from labeltree.data.rows import LabelRows
-from labeltree.errors import CorruptedModelError, TreeError
+from labeltree.errors import CorruptedModelError, ParameterError, TreeError
 from labeltree.reference import tree as reference
 
 # The tree of the module's docstring.
@@ -174,6 +174,53 @@ def test_cost_leaves_out_unknown_labels_and_refuses_foreign_ones() -> None:
         tree.cost(LabelRows(np.array([0, 1]), np.array([3], np.int32), 4))
 
 
+def complete_tree(arity: int, depth: int) -> LabelTree:
+    n_inner = (arity**depth - 1) // (arity - 1)
+    parent = (np.arange(n_inner * arity + 1) - 1) // arity
+    return LabelTree(parent, np.maximum(np.arange(len(parent)) - n_inner, -1))
+
+
+@pytest.mark.parametrize(
+    ("n", "children_of_levels"),
+    [
+        (0, [2, 2, 2, 2, 2, 2]),
+        (1, [4, 4, 2, 2]),  # levels 0, 2, 4 stay, and level 5, whose children are leaves
+        (2, [8, 4, 2]),
+        (3, [16, 2, 2]),
+        (4, [32, 2]),
+        (9, [32, 2]),
+    ],
+)
+def test_collapsed_levels(n: int, children_of_levels: list[int]) -> None:
+    tree = complete_tree(2, 6).collapse(n)
+    assert tree.n_labels == 64
+    node, found = 0, []
+    while tree.n_children[node]:
+        found.append(int(tree.n_children[node]))
+        node = int(tree.first_child[node])
+    assert found == children_of_levels
+    assert tree.label[tree.label >= 0].tolist() == list(range(64))  # neighbours stay neighbours
+
+
+@given(random_trees(max_labels=30), st.integers(0, 5))
+@settings(deadline=None)
+def test_collapse_agrees_with_its_rule(tree: LabelTree, n: int) -> None:
+    collapsed = tree.collapse(n)
+    assert collapsed == reference.collapse(tree, n)
+    assert collapsed.n_labels == tree.n_labels
+    families = [
+        {frozenset(reference.labels_below(each, node)) for node in range(each.n_nodes)}
+        for each in (tree, collapsed)
+    ]
+    assert families[1] <= families[0]
+    assert tree.collapse(0) == tree
+
+
+def test_collapse_refuses_negative_numbers() -> None:
+    with pytest.raises(ParameterError, match="collapse must be at least 0, but is -1"):
+        LabelTree(PARENT, LABEL).collapse(-1)
+
+
 @given(random_trees())
 @settings(max_examples=30, deadline=None)
 def test_tensors_round_trip(tree: LabelTree) -> None:
@@ -200,4 +247,5 @@ def test_a_million_labels_in_a_list_shaped_tree_are_quick() -> None:
     start = time.process_time()
     tree = LabelTree.from_parents(parent, label)
     assert tree.depth_of_leaves.max() == n_inner
+    assert tree.collapse(9).depth_of_leaves.max() == n_inner // 10 + 1
     assert time.process_time() - start < 5.0

@@ -1,4 +1,4 @@
-"""labeltree itself: a dense tree with its defaults, and one that does the same work as extremeText."""
+"""labeltree itself: dense and sparse nodes with their defaults, and the same work as extremeText."""
 
 from __future__ import annotations
 
@@ -13,10 +13,11 @@ READS = ("source", "text", "npz")
 PREDICTS = ("text", "vectors")
 OWN_ENVIRONMENT = False  # runs in the Python that runs the comparison
 VARIANTS: dict[str, dict[str, Any]] = {
-    "labeltree": {},
+    "labeltree": {"nodes": "dense"},
     # Tree shape, length of vectors and number of passes of extremetext.py; step and L2 for so many passes
     # were chosen on held-out training rows of debian-debtags and cooking-stackexchange.
     "labeltree-xt": {
+        "nodes": "dense",
         "arity": 2,
         "max_leaves": 100,
         "dim": 500,
@@ -26,7 +27,14 @@ VARIANTS: dict[str, dict[str, Any]] = {
         "batch_size": 256,
     },
 }
-NOTE = "defaults of `labeltree train`; labeltree-xt: the tree shape, dim and epochs of extremetext"
+VARIANTS["labeltree-sparse"] = {"nodes": "sparse"}
+VARIANTS["labeltree-sparse-log"] = {"nodes": "sparse", "loss": "log"}
+VARIANTS["labeltree-sparse-3"] = {"nodes": "sparse", "trees": 3}
+VARIANTS["labeltree-both"] = {"nodes": "both"}
+NOTE = (
+    "defaults of `labeltree train` with `--nodes dense`, or with what its name says; "
+    "-xt: tree shape, dim, epochs of extremetext"
+)
 
 
 def install(pip: Callable[..., None]) -> None:
@@ -64,11 +72,12 @@ def predict_batch(job: Job, kind: str) -> Callable[[], Any]:
     model = _load(job)
     rows = job.texts() if kind == "text" else job.matrix("test")
     model.predict_arrays(rows[:2], job.k, threads=1)  # one row would go another way
-    return lambda: _found(model.predict_arrays(rows, job.k, threads=1)[0])
+    return lambda: _found(*model.predict_arrays(rows, job.k, threads=1))
 
 
-def _found(ids: Any) -> Any:
-    return ([label for label in row if label >= 0] for row in ids.tolist())
+def _found(ids: Any, probabilities: Any) -> Any:
+    for row in zip(ids.tolist(), probabilities.tolist(), strict=True):
+        yield [(label, chance) for label, chance in zip(*row, strict=True) if label >= 0]
 
 
 def predict_online(job: Job, kind: str) -> tuple[int, Callable[[int], Any]]:

@@ -17,6 +17,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "napkinxc-plt": {"class": "PLT"},
     "napkinxc-hsm": {"class": "HSM", "pick_one_label_weighting": True},
 }
+VARIANTS["napkinxc-3"] = {"class": "PLT", "ensemble": 3}
 NOTE = "the library's defaults; labeltree's TF-IDF vectors"
 
 

@@ -35,7 +35,15 @@ try:
         skip_option,
         threads_option,
     )
-    from labeltree.cli_steps import count_labels, load_with_data, print_lines, report_skipped, tell_if_cold
+    from labeltree.cli_steps import (
+        count_labels,
+        load_with_data,
+        print_lines,
+        report_skipped,
+        tell_if_cold,
+        tell_if_search_is_cold,
+    )
+    from labeltree.config import node_kinds
     from labeltree.errors import LabelTreeError, ParameterError
 except KeyboardInterrupt:  # Ctrl-C right after the start: `main` is not there yet to say so
     sys.stderr.write("Interrupted.\n")
@@ -99,7 +107,7 @@ def train(
     from labeltree.reports import training_lines
 
     if not quiet:
-        tell_if_cold("dense")
+        tell_if_cold(*node_kinds(config))  # kernel modules have their names
     with ProgressBar(quiet=quiet, verbose=verbose) as bar:
         model = training.train(data, **reading, threads=threads, callback=bar)
     model.save(output)
@@ -204,9 +212,9 @@ def predict(
     from labeltree.reports import prediction_lines
     from labeltree.streaming import stream_rows
 
-    if sys.stderr is not None and sys.stderr.isatty():  # in a script nobody waits, and logs stay empty
-        tell_if_cold("search_dense")
     loaded = load(model)
+    if sys.stderr is not None and sys.stderr.isatty():  # in a script nobody waits, and logs stay empty
+        tell_if_search_is_cold(loaded)
     bad_lines = BadLines(skip=skip_bad_lines)
     for rows, _ in stream_rows(loaded.features, loaded.labels, input, fmt, bad_lines):
         print_lines(prediction_lines(loaded.predict(rows, k or None, **how), as_json))

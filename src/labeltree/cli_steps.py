@@ -24,8 +24,8 @@ def load_with_data(
     from labeltree.model import load
     from labeltree.streaming import read_rows
 
-    tell_if_cold("search_dense")
     loaded = load(model)
+    tell_if_search_is_cold(loaded)
     bad_lines = BadLines(skip=skip_bad_lines)
     rows, labels = read_rows(loaded.features, loaded.labels, data, fmt, bad_lines)
     report_skipped(bad_lines.skipped, bad_lines.messages)
@@ -63,3 +63,9 @@ def tell_if_cold(*kernel_modules: str) -> None:
 
     if kernels_seem_cold(kernel_modules):
         click.echo(COLD_NOTICE, err=True)
+
+
+def tell_if_search_is_cold(model: Model) -> None:
+    from labeltree.config import node_kinds
+
+    tell_if_cold(*(f"search_{kind}" for kind in node_kinds(model.config)))

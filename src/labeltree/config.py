@@ -89,7 +89,13 @@ class Config:
         open_choice=True,
         group="tree",
     )
-    arity: int = _parameter(16, "Children of an inner node.", low=2, high=1 << 20, group="tree")
+    arity: int = _parameter(
+        0,
+        "Children of an inner node; 0: 16, or 32 for sparse nodes of more labels than two levels hold.",
+        low=0,
+        high=1 << 20,
+        group="tree",
+    )
     max_leaves: int = _parameter(
         64,
         "Stop splitting a group of labels of at most this size (kmeans).",
@@ -100,12 +106,83 @@ class Config:
     kmeans_eps: float = _parameter(
         0.001, "Stop k-means when the mean similarity gains less.", low=0.0, group="tree"
     )
+    balanced: bool = _parameter(
+        True, "Split into parts of equal size (kmeans); if not, as k-means finds them (Bonsai).", group="tree"
+    )
+    collapse: int = _parameter(
+        0, "Of each so many + 1 levels of inner nodes keep one (kmeans).", low=0, high=64, group="tree"
+    )
+    profiles: str = _parameter(
+        "features",
+        "What makes labels similar (kmeans): their rows' features, the labels they occur with, or both.",
+        choices=("features", "labels", "both"),
+        group="tree",
+    )
 
-    nodes: str = _parameter("dense", "What scores a node.", choices=("dense",), group="nodes")
+    nodes: str = _parameter(
+        "dense",
+        "What scores a node: learned vectors, a pruned linear model, or an ensemble of both.",
+        choices=("dense", "sparse", "both"),
+        group="nodes",
+    )
     link: str = _parameter(
         "plt", "How scores of siblings become probabilities.", choices=("plt",), group="nodes"
     )
     dim: int = _parameter(256, "Length of the word and node vectors.", low=1, high=1 << 14, group="nodes")
+
+    solver: str = _parameter(
+        "dual",
+        "How sparse nodes are trained: dual coordinate descent, or online as in Vowpal Wabbit.",
+        choices=("dual", "sgd"),
+        group="sparse nodes",
+    )
+    loss: str = _parameter(
+        "squared-hinge",
+        "What the dual solver minimises.",
+        choices=("squared-hinge", "log"),
+        group="sparse nodes",
+    )
+    C: float = _parameter(
+        0.0,
+        "Weight of the loss against |w|²/2 (dual); 0: 0.5, or 5 for the log loss.",
+        low=0.0,
+        high=1e6,
+        group="sparse nodes",
+    )
+    positive_weight: float = _parameter(
+        1.0, "Weight of a node's positive examples.", low=1e-3, high=1e3, group="sparse nodes"
+    )
+    rare_weight: float = _parameter(
+        30.0,
+        "The n positive examples of a node count 1 + this / n times: rare labels need more.",
+        low=0.0,
+        high=1e6,
+        group="sparse nodes",
+    )
+    l1: float = _parameter(
+        0.0, "Weight of |w| beside |w|²/2 (dual): weights that are exactly 0.", low=0.0, group="sparse nodes"
+    )
+    bias: float = _parameter(
+        0.2, "Value of a feature that every row has; 0 for none.", low=0.0, high=1e3, group="sparse nodes"
+    )
+    tolerance: float = _parameter(
+        0.05,
+        "Stop when a pass changes the dual variables by less than this part of them (dual).",
+        low=0.0,
+        group="sparse nodes",
+    )
+    max_iterations: int = _parameter(
+        20, "Most passes over a node's examples (dual).", low=1, high=100_000, group="sparse nodes"
+    )
+    prune: float = _parameter(0.1, "Drop weights closer to 0 than this.", low=0.0, group="sparse nodes")
+    eta: float = _parameter(2.0, "First step size (sgd).", low=0.0, group="sparse nodes")
+    eta_power: float = _parameter(
+        0.5,
+        "A node's t-th step is eta * (1/t)^this (sgd).",
+        low=0.0,
+        high=1.0,
+        group="sparse nodes",
+    )
 
     epochs: int = _parameter(6, "Passes over the training data.", low=1, high=100_000, group="training")
     optimizer: str = _parameter(
@@ -126,6 +203,8 @@ class Config:
         """Return self, or raise :class:`ParameterError` naming the parameter, the bound and the value."""
         for parameter in parameters():
             _check(parameter, getattr(self, parameter.name))
+        if self.arity == 1:
+            raise ParameterError("arity must be at least 2, or 0 to let it be chosen, but is 1")
         if not self.label_prefix or any(c.isspace() for c in self.label_prefix):
             raise ParameterError(
                 f"label_prefix must be non-empty and without white space, but is {self.label_prefix!r}"
@@ -134,6 +213,21 @@ class Config:
 
     def to_dict(self) -> dict[str, Any]:
         return dataclasses.asdict(self)
+
+
+def with_arity(config: Config, kind: str, n_labels: int) -> Config:
+    """The config with the arity of a tree of dense or sparse nodes.
+
+    Each level costs sparse nodes accuracy, so where two levels of 16 children and ``max_leaves`` leaves are
+    not enough they get more children.
+    """
+    is_wide = kind == "sparse" and n_labels > 16 * config.max_leaves
+    return dataclasses.replace(config, arity=config.arity or (32 if is_wide else 16))
+
+
+def node_kinds(config: Config) -> tuple[str, ...]:
+    """What is trained on each tree."""
+    return ("dense", "sparse") if config.nodes == "both" else (config.nodes,)
 
 
 def parameters() -> Iterator[Parameter]:

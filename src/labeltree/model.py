@@ -18,9 +18,8 @@ from labeltree.features.strings import StringTable
 from labeltree.features.text import SHORT_TEXT, TextFeatures
 from labeltree.features.vectors import VectorFeatures
 from labeltree.model_file import Parts, parts_of_bytes, parts_to_bytes, read_parts, write_parts
-from labeltree.nodes.quantized import QuantizedParameters
 from labeltree.parallel import Pool, check_threads, row_slices
-from labeltree.predicting import Arrays, OneRow, TreeSearch, above_average, best_of_trees
+from labeltree.predicting import Arrays, OneRow, Parameters, TreeSearch, above_average, best_of_trees
 from labeltree.search_options import DEFAULT_BEAM, NO_BEAM, check_all_above, check_k, check_search
 from labeltree.streaming import Features, read_rows
 from labeltree.tree import LabelTree
@@ -39,7 +38,7 @@ class Model:
         labels: StringTable,
         label_counts: NDArray[np.int64],
         n_examples: int,
-        trees: Sequence[tuple[LabelTree, QuantizedParameters]],
+        trees: Sequence[tuple[LabelTree, Parameters]],
     ) -> None:
         self.config = config
         self.features = features
@@ -47,7 +46,7 @@ class Model:
         self.label_counts = label_counts  # (n_labels,) training rows of each label
         self.n_examples = n_examples
         self.n_labels, self.n_features = len(labels), features.n_columns
-        self.trees = [TreeSearch(tree, parameters) for tree, parameters in trees]
+        self.trees = [TreeSearch(tree, parameters, self.n_features) for tree, parameters in trees]
         self.skipped_lines = 0  # bad lines left out when this model was trained ...
         self.skipped_messages: list[str] = []  # ... and what was wrong with the first few
         self._names: list[str] | None = None

@@ -10,14 +10,15 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from labeltree.config import Config
+from labeltree.config import Config, node_kinds
 from labeltree.errors import CorruptedModelError, ParameterError
 from labeltree.features.strings import StringTable
 from labeltree.features.tensors import take_tensor
 from labeltree.features.text import TextFeatures
 from labeltree.features.vectors import VectorFeatures
-from labeltree.nodes.quantized import QuantizedParameters
+from labeltree.nodes.tensors import take_dense, take_sparse
 from labeltree.persist import read_model, write_model
+from labeltree.predicting import Parameters
 from labeltree.tree import LabelTree
 
 
@@ -29,7 +30,7 @@ class Parts(NamedTuple):
     labels: StringTable
     label_counts: NDArray[np.int64]  # (n_labels,) training rows of each label
     n_examples: int
-    trees: Sequence[tuple[LabelTree, QuantizedParameters]]
+    trees: Sequence[tuple[LabelTree, Parameters]]  # for each tree, all its kinds of nodes
 
 
 def write_parts(path: str | Path, parts: Parts) -> None:
@@ -44,7 +45,7 @@ def write_parts(path: str | Path, parts: Parts) -> None:
         "config": parts.config.to_dict(),
         "features": "vectors" if isinstance(parts.features, VectorFeatures) else "text",
         "n_examples": parts.n_examples,
-        "n_trees": len(parts.trees),
+        "n_trees": parts.config.trees,
     }
     write_model(path, tensors, metadata)
 
@@ -102,35 +103,16 @@ def _assemble(tensors: dict[str, NDArray], metadata: dict[str, Any]) -> Parts:
         raise CorruptedModelError(f"labels.counts does not give {len(labels)} counts")
     if type(n_examples) is not int or n_examples < counts.max():
         raise CorruptedModelError(f"n_examples is {n_examples!r}, but a label has {counts.max()} examples")
-    trees = []
-    for number in range(n_trees):
+    trees: list[tuple[LabelTree, Parameters]] = []
+    for number, kind in enumerate(n_trees * node_kinds(config)):
         tree = LabelTree.from_tensors(tensors, f"tree.{number}")
         if tree.n_labels != len(labels):
             raise CorruptedModelError(f"tree.{number} has {tree.n_labels} labels instead of {len(labels)}")
-        shape = (features.n_columns, tree.n_nodes, config.dim)
-        trees.append((tree, _take_parameters(tensors, f"nodes.{number}", shape)))
+        parameters: Parameters
+        if kind == "dense":
+            shape = (features.n_columns, tree.n_nodes, config.dim)
+            parameters = take_dense(tensors, f"nodes.{number}", shape)
+        else:
+            parameters = take_sparse(tensors, f"nodes.{number}", tree)
+        trees.append((tree, parameters))
     return Parts(config, features, labels, counts, n_examples, trees)
-
-
-def _take_parameters(
-    tensors: dict[str, NDArray], prefix: str, shape: tuple[int, int, int]
-) -> QuantizedParameters:
-    n_features, n_nodes, dim = shape
-    expected: dict[str, tuple[Any, tuple[int, ...]]] = {
-        "embedding": (np.int8, (n_features, dim)),
-        "embedding_scale": (np.float32, (n_features,)),
-        "weights": (np.int8, (n_nodes, dim)),
-        "weight_scale": (np.float32, (n_nodes,)),
-        "bias": (np.float32, (n_nodes,)),
-    }
-    arrays = {}
-    for name, (dtype, size) in expected.items():
-        array = tensors[f"{prefix}.{name}"]
-        if array.dtype != dtype or array.shape != size:
-            raise CorruptedModelError(
-                f"{prefix}.{name} is {array.dtype} {array.shape}, but must be {np.dtype(dtype)} {size}"
-            )
-        if array.ndim == 1 and np.any(np.isnan(array) if name == "bias" else ~np.isfinite(array)):
-            raise CorruptedModelError(f"{prefix}.{name} has values that are not finite")
-        arrays[name] = array
-    return QuantizedParameters(**arrays)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,11 +13,18 @@ from labeltree.data.rows import pointers
 from labeltree.features.tensors import read_only
 from labeltree.kernels.check import CANONICAL
 from labeltree.nodes.quantized import QuantizedParameters
+from labeltree.nodes.sparse import SparseParameters, chunk_starts
 from labeltree.search_options import NO_BEAM
 from labeltree.tree import LabelTree
 
+if TYPE_CHECKING:
+    from labeltree.kernels.search import Kernels
+
 Arrays = tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32]]  # indptr, indices, values
 Labels = tuple[NDArray[np.int64], NDArray[np.int32]]  # indptr, label ids
+
+
+Parameters = QuantizedParameters | SparseParameters
 
 
 class OneRow(threading.local):
@@ -30,17 +38,13 @@ class OneRow(threading.local):
 class TreeSearch:
     """A tree with its node parameters, ready for the kernels (which get read-only arrays only)."""
 
-    def __init__(self, tree: LabelTree, parameters: QuantizedParameters) -> None:
-        from labeltree.kernels import search_dense
-
-        self.kernels = search_dense  # imported late, but not anew at each call: a call takes microseconds
+    def __init__(self, tree: LabelTree, parameters: Parameters, n_features: int) -> None:
         self.tree = tree
-        self.parameters = QuantizedParameters(*(read_only(array) for array in parameters))
-        self.nodes = search_dense.DenseNodes(
-            tree.parent, tree.first_child, tree.n_children, tree.label, tree.leaf_of_label, *self.parameters,
-            max_children=max(1, int(tree.n_children.max())),
-        )  # fmt: skip
-        self.table = search_dense.dense_table(self.nodes)
+        arrays = [read_only(array) for array in parameters]
+        self.parameters = type(parameters)(*arrays)
+        # Kernels are imported late, but not anew at each call: a call takes microseconds.
+        prepare = _dense_search if isinstance(parameters, QuantizedParameters) else _sparse_search
+        self.kernels, self.table, self._kept = prepare(tree, arrays, n_features)
 
     @property
     def parameter_bytes(self) -> int:
@@ -53,11 +57,9 @@ class TreeSearch:
         """Fill the k best labels of each row; with a beam the best it finds, -1 where those are fewer."""
         rows = _read_only(arrays)
         if beam == NO_BEAM:
-            self.kernels.dense_topk(self.table, *rows, k, threshold, normalize, out_ids, out_probabilities)
+            self.kernels.topk(self.table, *rows, k, threshold, normalize, out_ids, out_probabilities)
         else:
-            self.kernels.dense_beam(
-                self.table, *rows, k, beam, threshold, normalize, out_ids, out_probabilities
-            )
+            self.kernels.beam(self.table, *rows, k, beam, threshold, normalize, out_ids, out_probabilities)
 
     def topk_row(
         self, row: OneRow, n: int, norm: int, k: int, threshold: np.float32, normalize: bool,
@@ -67,7 +69,7 @@ class TreeSearch:
 
         False, and nothing is filled, if there is something wrong with them.
         """
-        code = self.kernels.dense_topk_row(
+        code = self.kernels.topk_row(
             self.table, row.indices, row.values, n, norm, k, threshold, normalize, out_ids, out_probabilities
         )
         return code == CANONICAL
@@ -82,7 +84,7 @@ class TreeSearch:
         ids, probabilities = np.empty(capacity, np.int32), np.empty(capacity, np.float32)
         row = 0
         while True:
-            row = self.kernels.dense_above(
+            row = self.kernels.above(
                 self.table, *_read_only(arrays), row, threshold, normalize, indptr, ids, probabilities
             )
             if row == n_rows:
@@ -96,10 +98,39 @@ class TreeSearch:
     def score(self, arrays: Arrays, labels: Labels, normalize: bool) -> NDArray[np.float32]:
         """The probability of each given label of each row."""
         out = np.empty(len(labels[1]), np.float32)
-        self.kernels.dense_labels(
+        self.kernels.labels(
             self.table, *_read_only(arrays), read_only(labels[0]), read_only(labels[1]), normalize, out
         )
         return out
+
+
+def _dense_search(
+    tree: LabelTree, arrays: list[NDArray[Any]], n_features: int
+) -> tuple[Kernels, NDArray[np.int64], list[NDArray[Any]]]:
+    """The kernels, their table, and the arrays that must live as long as it."""
+    from labeltree.kernels.search_dense import KERNELS, dense_table
+
+    kept = [*_tree_arrays(tree), *arrays]
+    return KERNELS, dense_table(kept, _max_children(tree)), kept
+
+
+def _sparse_search(
+    tree: LabelTree, arrays: list[NDArray[Any]], n_features: int
+) -> tuple[Kernels, NDArray[np.int64], list[NDArray[Any]]]:
+    from labeltree.kernels.search_sparse import KERNELS, sparse_table
+
+    starts = chunk_starts(tree)
+    chunk = np.repeat(np.arange(len(starts) - 1, dtype=np.int32), np.diff(starts))
+    kept = [*_tree_arrays(tree), chunk, starts, *arrays]
+    return KERNELS, sparse_table(kept, _max_children(tree), n_features), kept
+
+
+def _max_children(tree: LabelTree) -> int:
+    return max(1, int(tree.n_children.max()))
+
+
+def _tree_arrays(tree: LabelTree) -> list[NDArray[np.int32]]:
+    return [tree.parent, tree.first_child, tree.n_children, tree.label, tree.leaf_of_label]
 
 
 def _read_only(arrays: Arrays) -> Arrays:
@@ -147,7 +178,7 @@ def best_of_trees(
     depth = k + 1  # where all trees agree on the k-th label, only the next one can tell that it is safe
     while len(open_rows):
         depth = min(depth, n_labels)
-        part = _take_rows(arrays, open_rows)
+        part = take_rows(arrays, open_rows)
         bound = np.zeros(len(open_rows))
         ids = np.empty((len(trees), len(open_rows), depth), np.int32)
         for number, search in enumerate(trees):
@@ -168,7 +199,7 @@ def best_of_trees(
     return out_ids, out_probabilities
 
 
-def _take_rows(arrays: Arrays, rows: NDArray[np.int64]) -> Arrays:
+def take_rows(arrays: Arrays, rows: NDArray[np.int64]) -> Arrays:
     indptr, indices, values = arrays
     if len(rows) == len(indptr) - 1:
         return arrays

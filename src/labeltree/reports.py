@@ -20,8 +20,8 @@ from labeltree.progress import counted, duration, size
 from labeltree.search_options import DEFAULT_BEAM
 
 if TYPE_CHECKING:
+    from labeltree.estimating import Estimate
     from labeltree.model import Model
-    from labeltree.training import Estimate
     from labeltree.tree import LabelTree
 
 _RISEN = 1.05  # the first loss is of a part of an epoch, so a little more may be chance
@@ -212,7 +212,10 @@ def estimate_lines(estimate: Estimate) -> list[str]:
     sizes = [
         [name, size(getattr(estimate, f"{name}_bytes"))] for name in ("data", "parameter", "model", "peak")
     ]
-    return align(counts + [[_SIZES[name], value] for name, value in sizes])
+    table = counts + [[_SIZES[name], value] for name, value in sizes]
+    if math.isfinite(estimate.cpu_seconds):
+        table.append(["training on one core", duration(estimate.cpu_seconds)])
+    return align(table)
 
 
 _SIZES = {
@@ -229,7 +232,7 @@ _FACTS = {
     "n_features": "features",
     "n_labels": "labels",
     "n_labels_without_examples": "labels without training rows",
-    "parameter_bytes": "node and word vectors",
+    "parameter_bytes": "parameters",
     "n_nodes": "nodes",
     "n_inner_nodes": "inner nodes",
     "depth_min": "depth of a label, least",

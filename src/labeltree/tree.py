@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from labeltree.data.rows import LabelRows
-from labeltree.errors import CorruptedModelError, TreeError
+from labeltree.errors import CorruptedModelError, ParameterError, TreeError
 from labeltree.files import write_whole
 
 _MAX_NODES = 2**31 - 1
@@ -118,13 +118,41 @@ class LabelTree:
     @property
     def depth_of_leaves(self) -> NDArray[np.int32]:
         """(n_labels,) number of edges from the root to the leaf of each label."""
+        return self._depth()[self.leaf_of_label]
+
+    def _depth(self) -> NDArray[np.int32]:
+        """(n_nodes,) number of edges from the root."""
         depth = (self.parent >= 0).astype(np.int32)
         above = np.maximum(self.parent, 0)
         # Each round doubles the number of ancestors passed, so even a tree as deep as a list is quick.
         while above.any():
             depth += depth[above]
             above = above[above]
-        return depth[self.leaf_of_label]
+        return depth
+
+    def collapse(self, n: int) -> LabelTree:
+        """The tree without n of each n + 1 levels of inner nodes; their children move up.
+
+        The root stays, and so do nodes all of whose children are leaves, on any level: they are the groups of
+        labels that a builder did not split. Siblings keep the order of their old numbers.
+        """
+        if n < 0:
+            raise ParameterError(f"collapse must be at least 0, but is {n}")
+        is_leaf = self.n_children == 0
+        has_inner_child = np.zeros(self.n_nodes, np.bool_)
+        has_inner_child[self.parent[1:][~is_leaf[1:]]] = True
+        stays = ~has_inner_child | (self._depth() % (n + 1) == 0)
+        if stays.all():
+            return self
+        nodes = np.arange(self.n_nodes)
+        # The nearest node above, or the node itself, that stays; each round doubles the levels passed.
+        nearest = np.where(stays, nodes, self.parent)
+        while not stays[nearest].all():
+            nearest = nearest[nearest]
+        number = np.cumsum(stays) - 1
+        parent = number[nearest[np.maximum(self.parent, 0)]]
+        parent[0] = -1
+        return LabelTree.from_parents(parent[stays], self.label[stays])
 
     def statistics(self) -> dict[str, float]:
         """Size, depth of the leaves and number of children of the inner nodes."""

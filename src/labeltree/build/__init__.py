@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from labeltree.config import Config, parameters
+from labeltree.config import Config, parameters, with_arity
 from labeltree.data.rows import LabelRows, SparseRows
 from labeltree.errors import ParameterError
 from labeltree.parallel import Pool
@@ -35,17 +35,21 @@ def build_tree(
 ) -> LabelTree:
     """The tree that ``config.tree`` names: a builder's, or the one in that file.
 
-    ``seed`` is that of the config, unless an ensemble gives each of its trees another; ``profiles`` are those
-    of the labels, if they are known already.
+    An arity of 0 is that of dense nodes. ``seed`` is that of the config, unless an ensemble gives each of its
+    trees another; ``profiles`` are those of the labels (of the kind ``config.profiles``), if they are known
+    already.
     """
+    config = with_arity(config, "dense", Y.n_labels)
     if config.tree == "kmeans":
         from labeltree.build.kmeans import build_kmeans
         from labeltree.build.profiles import ENTRIES_PER_LABEL, label_profiles
 
         if profiles is None:
-            profiles = label_profiles(X, Y, pool, ENTRIES_PER_LABEL)
+            profiles = label_profiles(X, Y, pool, ENTRIES_PER_LABEL, config.profiles)
         seed = config.seed if seed is None else seed
-        return build_kmeans(profiles, config.arity, config.max_leaves, config.kmeans_eps, seed, pool)
+        eps, balanced = config.kmeans_eps, config.balanced
+        tree = build_kmeans(profiles, config.arity, config.max_leaves, eps, seed, pool, balanced)
+        return tree.collapse(config.collapse)
     if config.tree in ("huffman", "complete"):
         from labeltree.build.complete import build_complete
         from labeltree.build.huffman import build_huffman

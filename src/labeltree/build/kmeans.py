@@ -1,6 +1,9 @@
-"""Balanced spherical k-means over label profiles, from the root down: similar labels share a subtree."""
+"""Spherical k-means over label profiles, from the root down: similar labels share a subtree."""
 
 from __future__ import annotations
+
+from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +20,17 @@ from labeltree.tree import LabelTree
 _ENTRIES_OF_LARGE_GROUP = 1 << 21
 
 
+_Rows = tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32]]  # indptr, indices, values
+
+
+class _Split(NamedTuple):
+    """How a group of labels is split."""
+
+    n_parts: int
+    balanced: bool
+    eps: float
+
+
 def build_kmeans(
     profiles: SparseRows,
     arity: int,
@@ -24,12 +38,18 @@ def build_kmeans(
     eps: float = 0.001,
     seed: int = 1,
     pool: Pool | None = None,
+    balanced: bool = True,
 ) -> LabelTree:
     """Split groups of more than ``max_leaves`` labels into ``arity`` parts whose sizes differ by at most one.
 
     Each part starts with a random label's profile and takes the labels that fit it best, as far as there is
     room; then with the mean of what it took, until the labels' mean similarity to their part gains less than
     ``eps``. Profiles need not be of length 1.
+
+    Not balanced (Bonsai), only that first start is; afterwards each label goes to its most similar part.
+    Parts that lose all their labels vanish. Where one would keep more than nine tenths of the group (equal
+    profiles, a few outliers) the group is split evenly after all, so that m labels need at most
+    log(m) / log(10/9) levels.
     """
     arity, pool = check_arity(arity), pool or Pool(1)
     if profiles.n_rows < 1:
@@ -40,18 +60,18 @@ def build_kmeans(
     members = np.arange(profiles.n_rows, dtype=np.int32)  # labels, those of one group together
     starts, sizes = np.zeros(1, np.int64), np.full(1, profiles.n_rows)  # one level's groups: its nodes
     states = np.full(1, seed, np.uint64)
+    how = _Split(arity, balanced, eps)
     parent, label = [np.full(1, -1)], []
     n_nodes = 0
     while len(starts):
         label.append(np.where(sizes == 1, members[starts], -1))
-        split = np.flatnonzero(sizes > max(max_leaves, arity))
+        split = sizes > max(max_leaves, arity)
+        part_sizes = _split_level(profiles, members, starts[split], sizes[split], states[split], how, pool)
         n_children = np.where(sizes == 1, 0, sizes)  # leaves, unless the group is split
-        n_children[split] = arity
+        n_children[split] = np.count_nonzero(part_sizes, axis=1)
         first_child = np.cumsum(n_children) - n_children
         child_sizes = np.ones(int(n_children.sum()), np.int64)
-        child_sizes[first_child[split][:, None] + np.arange(arity)] = _split_level(
-            profiles, members, starts[split], sizes[split], states[split], arity, eps, pool
-        )
+        child_sizes[np.repeat(split, n_children)] = part_sizes[part_sizes > 0]
         parent.append(np.repeat(n_nodes + np.arange(len(starts)), n_children))
         n_nodes += len(starts)
         states = _child_states(states, n_children, first_child)
@@ -79,83 +99,91 @@ def _split_level(
     starts: NDArray[np.int64],
     sizes: NDArray[np.int64],
     states: NDArray[np.uint64],
-    n_parts: int,
-    eps: float,
+    how: _Split,
     pool: Pool,
 ) -> NDArray[np.int64]:
     """Reorder the members of each group by part; returns the parts' sizes (n_groups, n_parts)."""
     from labeltree.kernels.cluster import sort_members, split_groups
 
-    part_sizes = np.empty((len(starts), n_parts), np.int64)
+    part_sizes = np.empty((len(starts), how.n_parts), np.int64)
     if len(starts) == 0:
         return part_sizes
     stops = starts + sizes
     sums = np.concatenate([[0], np.cumsum(np.diff(profiles.indptr)[members])])
     n_entries = sums[stops] - sums[starts]
-    large = np.flatnonzero(n_entries > _ENTRIES_OF_LARGE_GROUP)
-    for group in large:
+    for group in np.flatnonzero(n_entries > _ENTRIES_OF_LARGE_GROUP):
         group_members = members[starts[group] : stops[group]]
-        part = _split_large(profiles, group_members, states[group : group + 1], n_parts, eps, pool)
-        sort_members(group_members, part, n_parts, part_sizes[group])
-    small = np.flatnonzero(n_entries <= _ENTRIES_OF_LARGE_GROUP)
+        part = _split_large(profiles, group_members, states[group : group + 1], how, pool)
+        sort_members(group_members, part, how.n_parts, part_sizes[group])
 
     def split_task(groups: NDArray[np.int64]) -> None:
-        sizes_of_parts = np.empty((len(groups), n_parts), np.int64)
-        group_states = states[groups]
-        split_groups(
-            profiles, starts[groups], stops[groups], group_states, n_parts, eps, members, sizes_of_parts
-        )
+        sizes_of_parts = np.empty((len(groups), how.n_parts), np.int64)
+        split_groups(profiles, starts[groups], stops[groups], states[groups], *how, members, sizes_of_parts)
         part_sizes[groups] = sizes_of_parts
 
-    # Groups of one level are of nearly equal size: some tasks more than threads balance the load.
-    n_tasks = 1 if pool.threads == 1 else 4 * pool.threads
-    pool.map(split_task, [small[rows] for rows in row_slices(len(small), n_tasks)] if len(small) else [])
+    small = np.flatnonzero(n_entries <= _ENTRIES_OF_LARGE_GROUP)
+    pool.map(split_task, _tasks(small, n_entries[small], pool))
     return part_sizes
 
 
+def _tasks(groups: NDArray[np.int64], n_entries: NDArray[np.int64], pool: Pool) -> list[NDArray[np.int64]]:
+    """Neighbouring groups with about equally many entries; more tasks than threads balance the load."""
+    n_tasks = 1 if pool.threads == 1 else 4 * pool.threads
+    ends = np.cumsum(n_entries + 1)  # even a group without entries takes time
+    edges = np.searchsorted(ends, ends.max(initial=0) * np.arange(n_tasks + 1) // n_tasks)
+    return [groups[start:stop] for start, stop in pairwise([*edges[:-1], len(groups)]) if stop > start]
+
+
 def _split_large(
-    profiles: SparseRows,
-    members: NDArray[np.int32],
-    state: NDArray[np.uint64],
-    n_parts: int,
-    eps: float,
-    pool: Pool,
+    profiles: SparseRows, members: NDArray[np.int32], state: NDArray[np.uint64], how: _Split, pool: Pool
 ) -> NDArray[np.int32]:
-    """The part of each member; the same steps as the kernel ``split_group``, but scoring on all threads."""
+    """The part of each member; the same steps as for small groups, but scoring on all threads."""
+    from labeltree.kernels.cluster import is_lopsided
+
+    rows, n_features = _gather_group(profiles, members)
+    part = _split_in_steps(rows, n_features, state, how, pool)
+    if not how.balanced and is_lopsided(part, how.n_parts):
+        part = _split_in_steps(rows, n_features, state, how._replace(balanced=True), pool)
+    return part
+
+
+def _split_in_steps(
+    rows: _Rows, n_features: int, state: NDArray[np.uint64], how: _Split, pool: Pool
+) -> NDArray[np.int32]:
+    """What the kernel ``split_group`` does."""
     from labeltree.kernels import cluster
 
-    n_rows, n_columns = len(members), 1 if n_parts == 2 else n_parts
-    indptr, indices, values, n_features = _gather_group(profiles, members)
-    sums = np.empty((n_features, n_parts), np.float32)
-    centroids = np.empty((n_features, 1), np.float32) if n_parts == 2 else sums
+    n_rows, n_columns = len(rows[0]) - 1, 1 if how.n_parts == 2 else how.n_parts
+    sums = np.empty((n_features, how.n_parts), np.float32)
+    centroids = np.empty((n_features, 1), np.float32) if how.n_parts == 2 else sums
     scale = np.empty(n_columns, np.float32)
     scores = np.empty((n_rows, n_columns), np.float32)
     part, new_part = np.full(n_rows, -1, np.int32), np.empty(n_rows, np.int32)
 
-    def score(rows: slice) -> None:
-        cluster.score_rows(indptr, indices, values, centroids, scale, rows.start, rows.stop, scores)
+    def score(part_of_rows: slice) -> None:
+        cluster.score_rows(*rows, centroids, scale, part_of_rows.start, part_of_rows.stop, scores)
 
-    cluster.seed_sums(indptr, indices, values, n_parts, state, sums)
+    cluster.seed_sums(*rows, how.n_parts, state, sums)
     cluster.make_centroids(sums, centroids, scale)
     before = -1.0
     for iteration in range(cluster.MAX_ITERATIONS):
         pool.map(score, row_slices(n_rows, pool.threads))
-        if iteration == 0:
+        is_first = iteration == 0
+        if is_first:
             sums[:] = 0.0  # the seeds'
-        cluster.regroup_rows(indptr, indices, values, scores, part, new_part, sums)
+        cluster.regroup_rows(*rows, scores, how.balanced or is_first, part, new_part, sums)
         similarity = cluster.make_centroids(sums, centroids, scale) / n_rows
         if similarity < before:
             break
         part, new_part = new_part, part
-        if similarity < before + eps:
+        if similarity < before + how.eps:
             break
         before = similarity
     return part
 
 
-def _gather_group(
-    profiles: SparseRows, members: NDArray[np.int32]
-) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32], int]:
+def _gather_group(profiles: SparseRows, members: NDArray[np.int32]) -> tuple[_Rows, int]:
+    """The members' rows with features numbered anew, and how many features there are."""
     from labeltree.kernels.cluster import gather_rows
 
     n_entries = int(np.diff(profiles.indptr)[members].sum())
@@ -164,4 +192,4 @@ def _gather_group(
     local_of_feature = np.full(profiles.n_columns, -1, np.int32)
     features = np.empty(min(n_entries, profiles.n_columns), np.int32)
     n_features = gather_rows(profiles, members, local_of_feature, indptr, indices, values, features)
-    return indptr, indices, values, int(n_features)
+    return (indptr, indices, values), int(n_features)

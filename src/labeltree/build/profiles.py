@@ -1,4 +1,4 @@
-"""Label profiles: what the documents with a label look like, on average."""
+"""Label profiles: what the documents with a label look like on average: their features, or their labels."""
 
 from __future__ import annotations
 
@@ -11,19 +11,68 @@ from labeltree.parallel import Pool
 # The strongest entries of a profile decide where its label belongs: trees from so many were as good as from
 # all of them (mean similarity to the group's centroid, three data sets, arity 2 and 8), in half the time.
 ENTRIES_PER_LABEL = 500
+_MAX_COLUMNS = 2**31 - 1  # their numbers are int32
 _ENTRIES_PER_TASK = 1 << 21  # at most, unless a single label has more; bounds the memory of a task
 
 
-def label_profiles(X: SparseRows, Y: LabelRows, pool: Pool, max_entries: int | None = None) -> SparseRows:
-    """(n_labels, n_features): the mean of the rows with each label, scaled to length 1.
+def label_profiles(
+    X: SparseRows, Y: LabelRows, pool: Pool, max_entries: int | None = None, kind: str = "features"
+) -> SparseRows:
+    """(n_labels, n_columns): the mean of the rows with each label, scaled to length 1.
+
+    Of ``kind`` "features" these are the rows of X; of "labels" the rows of Y, where a label counts the more
+    the rarer it is: labels that occur together, or with the same ones, are similar. "both" has the columns
+    of features, then those of labels, each part scaled to length 1.
 
     Labels without examples, or whose rows are empty, have an empty profile. With ``max_entries`` only the
     strongest entries of each are kept, and the memory of all is never needed.
     """
-    from labeltree.kernels.tree import group_rows_by_label, sum_profiles
-
     if X.n_rows != Y.n_rows:
         raise DataError(f"X has {X.n_rows} rows, but Y has {Y.n_rows}: each row of X needs one of Y")
+    if kind == "features":
+        return _mean_rows(X, Y, pool, max_entries)
+    if kind == "labels":
+        return _mean_rows(_weighted_labels(Y), Y, pool, max_entries)
+    if X.n_columns + Y.n_labels > _MAX_COLUMNS:
+        raise DataError(
+            f"{X.n_columns} features and {Y.n_labels} labels are more than {_MAX_COLUMNS} columns: "
+            "use profiles of one kind, features or labels"
+        )
+    features = _mean_rows(X, Y, pool, max_entries)
+    labels = _mean_rows(_weighted_labels(Y), Y, pool, max_entries)
+    joined = _side_by_side(features, labels)
+    return joined if max_entries is None else strongest_entries(joined, max_entries)
+
+
+def _weighted_labels(Y: LabelRows) -> SparseRows:
+    """The labels of each row as its features, weighted as words are: 1 + ln(rows / rows with it), length 1.
+
+    Each label is among its own features: two that always occur together have the same profile.
+    """
+    known = Y.indices >= 0
+    indices = Y.indices[known]
+    row = np.repeat(np.arange(Y.n_rows), np.diff(Y.indptr))[known]
+    count = np.bincount(indices, minlength=Y.n_labels)
+    weight = 1.0 + np.log(max(Y.n_rows, 1) / np.maximum(count, 1))
+    squares = np.bincount(row, weight[indices] ** 2, minlength=Y.n_rows)
+    values = (weight[indices] / np.sqrt(squares[row])).astype(np.float32)
+    return SparseRows(pointers(np.bincount(row, minlength=Y.n_rows)), indices, values, Y.n_labels)
+
+
+def _side_by_side(left: SparseRows, right: SparseRows) -> SparseRows:
+    """The columns of both, those of ``right`` after those of ``left``."""
+    lengths = np.stack([np.diff(left.indptr), np.diff(right.indptr)], axis=1)
+    is_left = np.repeat(np.tile([True, False], left.n_rows), lengths.ravel())
+    indices, values = np.empty(len(is_left), np.int32), np.empty(len(is_left), np.float32)
+    indices[is_left], values[is_left] = left.indices, left.values
+    indices[~is_left], values[~is_left] = right.indices + np.int32(left.n_columns), right.values
+    return SparseRows(pointers(lengths.sum(axis=1)), indices, values, left.n_columns + right.n_columns)
+
+
+def _mean_rows(X: SparseRows, Y: LabelRows, pool: Pool, max_entries: int | None) -> SparseRows:
+    """The mean of the rows of X with each label, scaled to length 1."""
+    from labeltree.kernels.tree import group_rows_by_label, sum_profiles
+
     label_indptr = np.zeros(Y.n_labels + 1, np.int64)
     label_rows = np.empty(len(Y.indices), np.int32)
     group_rows_by_label(Y.indptr, Y.indices, label_indptr, label_rows)

@@ -101,7 +101,11 @@ class Source:
     def _peek(self, stream: Any) -> bytes:
         """Bytes up to the end of the first line that is not blank, and whatever came with them."""
         peeked = b""
-        while len(peeked) < _LONGEST_PEEK and b"\n" not in peeked.lstrip():
+        while len(peeked) < _LONGEST_PEEK:
+            # A model's length may have the byte of a line's end; text, which may come slowly, has no 0.
+            is_cut_off = b"\0" in peeked and len(peeked) < 9
+            if b"\n" in peeked.lstrip() and not is_cut_off:
+                break
             more = self._read(stream, _PEEK_BYTES)
             if not more:
                 break

@@ -165,7 +165,9 @@ def _check_tensors(data: NDArray[np.uint8], offsets: NDArray[np.int64], name: st
         raise CorruptedModelError(
             f"{name}: expected bytes and their int64 offsets, but got {data.dtype} and {offsets.dtype}"
         )
-    if len(offsets) == 0 or offsets[0] != 0 or offsets[-1] != len(data) or np.any(np.diff(offsets) < 0):
+    # Compared, not subtracted: the difference of two huge numbers could wrap around to a positive one.
+    is_falling = np.any(offsets[1:] < offsets[:-1])
+    if len(offsets) == 0 or offsets[0] != 0 or offsets[-1] != len(data) or is_falling:
         raise CorruptedModelError(f"{name}: offsets do not rise from 0 to the number of bytes, {len(data)}")
     if not is_utf8(data, offsets):
         raise CorruptedModelError(f"{name}: not valid UTF-8")

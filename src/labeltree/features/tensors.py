@@ -18,13 +18,15 @@ def read_only(array: NDArray) -> NDArray:
     return view
 
 
-def take_tensor(tensors: Mapping[str, NDArray], name: str, dtype: Any) -> NDArray:
-    """A tensor of a model file, of the expected kind."""
+def take_tensor(
+    tensors: Mapping[str, NDArray], name: str, dtype: Any, shape: tuple[int, ...] | None = None
+) -> NDArray:
+    """A tensor of a model file, of the expected kind: of this shape, or a list of any length."""
     tensor = tensors.get(name)
     if tensor is None:
         raise CorruptedModelError(f"{name} is missing")
-    if tensor.dtype != dtype or tensor.ndim != 1:
-        raise CorruptedModelError(
-            f"{name} should be a list of {np.dtype(dtype)}, but is {tensor.dtype} {tensor.shape}"
-        )
+    is_right = tensor.ndim == 1 if shape is None else tensor.shape == shape
+    if tensor.dtype != dtype or not is_right:
+        expected = f"a list of {np.dtype(dtype)}" if shape is None else f"{np.dtype(dtype)} {shape}"
+        raise CorruptedModelError(f"{name} should be {expected}, but is {tensor.dtype} {tensor.shape}")
     return tensor

@@ -1,4 +1,4 @@
-"""Balanced spherical k-means over label profiles.
+"""Spherical k-means over label profiles, with parts of equal size or as they come.
 
 It works on one group of labels at a time: its profiles are gathered into compact local rows, whose
 features are numbered by first appearance and whose length is 1, so that sums of rows stay in the cache.
@@ -11,6 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from labeltree.kernels.jit import kernel
+from labeltree.kernels.random import next_random
 
 MAX_ITERATIONS = 30  # of k-means; it nearly always stops earlier by eps
 
@@ -69,17 +70,6 @@ def gather_rows(rows, members, local_of_feature, out_indptr, out_indices, out_va
     for feature in out_features[:n_features]:
         local_of_feature[feature] = -1
     return n_features
-
-
-@kernel
-def next_random(state, bound):
-    """A number below ``bound``; ``state`` (1,) uint64 moves on (SplitMix64)."""
-    state[0] += np.uint64(0x9E3779B97F4A7C15)
-    mixed = state[0]
-    mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    mixed = mixed ^ (mixed >> np.uint64(31))
-    return np.int64(mixed % np.uint64(bound))
 
 
 @kernel
@@ -213,23 +203,63 @@ def place_rows(scores, out_part):
 
 
 @kernel
-def regroup_rows(indptr, indices, values, scores, part, new_part, sums):
-    """Place the rows by their scores; those that change their part (-1: had none) move between the sums."""
-    if sums.shape[1] == 2:
+def take_nearest(scores, out_part):
+    """Each row's most similar part, however many rows it gets; ties go to the lower part."""
+    n_rows, n_columns = scores.shape
+    for i in range(n_rows):
+        if n_columns == 1:  # of two parts: how much more similar to part 0
+            out_part[i] = 0 if scores[i, 0] >= 0.0 else 1
+            continue
+        best = 0
+        for a in range(1, n_columns):
+            if scores[i, a] > scores[i, best]:
+                best = a
+        out_part[i] = best
+
+
+@kernel
+def regroup_rows(indptr, indices, values, scores, balanced, part, new_part, sums):
+    """Place the rows by their scores; those that change their part (-1: had none) move between the sums.
+
+    A part that lost its last row gets a sum of exactly 0: what rounding leaves would be a random direction.
+    """
+    n_parts = sums.shape[1]
+    if not balanced:
+        take_nearest(scores, new_part)
+    elif n_parts == 2:
         halve_rows(scores, new_part)
     else:
         place_rows(scores, new_part)
+    n_members, has_lost = np.zeros(n_parts, np.int64), np.zeros(n_parts, np.bool_)
     for i in range(len(part)):
+        n_members[new_part[i]] += 1
         if part[i] == new_part[i]:
             continue
         for position in range(indptr[i], indptr[i + 1]):
             sums[indices[position], new_part[i]] += values[position]
             if part[i] >= 0:
                 sums[indices[position], part[i]] -= values[position]
+        if part[i] >= 0:
+            has_lost[part[i]] = True
+    for a in range(n_parts):
+        if n_members[a] == 0 and has_lost[a]:
+            for j in range(len(sums)):
+                sums[j, a] = 0.0
 
 
 @kernel
-def split_group(indptr, indices, values, n_features, n_parts, eps, state, out_part):
+def is_lopsided(part, n_parts):
+    """Whether one part has more than nine tenths of the rows."""
+    n_members = np.zeros(n_parts, np.int64)
+    largest = 0
+    for a in part:
+        n_members[a] += 1
+        largest = max(largest, n_members[a])
+    return 10 * largest > 9 * len(part)
+
+
+@kernel
+def split_group(indptr, indices, values, n_features, n_parts, balanced, eps, state, out_part):
     """K-means of all rows, until the mean similarity gains less than eps. Twin: ``build.kmeans`` in steps."""
     n_rows = len(indptr) - 1
     n_columns = 1 if n_parts == 2 else n_parts
@@ -245,9 +275,10 @@ def split_group(indptr, indices, values, n_features, n_parts, eps, state, out_pa
     before = -1.0
     for iteration in range(MAX_ITERATIONS):
         score_rows(indptr, indices, values, centroids, scale, 0, n_rows, scores)
-        if iteration == 0:
+        is_first = iteration == 0
+        if is_first:
             clear_sums(sums)  # of the seeds
-        regroup_rows(indptr, indices, values, scores, part, out_part, sums)
+        regroup_rows(indptr, indices, values, scores, balanced or is_first, part, out_part, sums)
         similarity = make_centroids(sums, centroids, scale) / n_rows
         if similarity < before:  # placing by regret is greedy: it may lose
             for i in range(n_rows):
@@ -275,8 +306,11 @@ def sort_members(members, part, n_parts, out_sizes):
 
 
 @kernel
-def split_groups(rows, starts, stops, states, n_parts, eps, members, out_sizes):
-    """Split each group ``members[start:stop]`` in place; sizes of its parts go to ``out_sizes``."""
+def split_groups(rows, starts, stops, states, n_parts, balanced, eps, members, out_sizes):
+    """Split each group ``members[start:stop]`` in place; sizes of its parts go to ``out_sizes``.
+
+    A lopsided split is made again, balanced.
+    """
     local_of_feature = np.empty(rows.n_columns, np.int32)
     for feature in range(rows.n_columns):
         local_of_feature[feature] = -1
@@ -296,6 +330,8 @@ def split_groups(rows, starts, stops, states, n_parts, eps, members, out_sizes):
         group_members = members[starts[group] : stops[group]]
         n_rows = len(group_members)
         n_features = gather_rows(rows, group_members, local_of_feature, indptr, indices, values, features)
-        state = states[group : group + 1]
-        split_group(indptr[: n_rows + 1], indices, values, n_features, n_parts, eps, state, part[:n_rows])
-        sort_members(group_members, part[:n_rows], n_parts, out_sizes[group])
+        pointers, state, group_part = indptr[: n_rows + 1], states[group : group + 1], part[:n_rows]
+        split_group(pointers, indices, values, n_features, n_parts, balanced, eps, state, group_part)
+        if not balanced and is_lopsided(group_part, n_parts):
+            split_group(pointers, indices, values, n_features, n_parts, True, eps, state, group_part)
+        sort_members(group_members, group_part, n_parts, out_sizes[group])

@@ -19,6 +19,14 @@ _OPTIONS: dict[str, Any] = {"nogil": True, "fastmath": set(FAST_MATH), "error_mo
 inlined: Callable[..., Any] = numba.njit(forceinline=True, **_OPTIONS)
 
 
+INLINED: Any = {"fastmath": set(FAST_MATH), "forceinline": True}  # the same for overloads
+
+
+def holds(argument: Any, kind: type) -> bool:
+    """Whether an argument of an overload, which is a type of Numba, is this NamedTuple."""
+    return getattr(argument, "instance_class", None) is kind
+
+
 def kernel(function: Callable[..., Any]) -> Any:
     """Compile on first call, release the GIL, keep the machine code on disk where a folder is writable."""
     try:

@@ -7,6 +7,8 @@ are scored is resolved by the type of ``nodes`` when compiled. Slow twins: :mod:
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 
@@ -14,6 +16,18 @@ from labeltree.kernels.arithmetic import fast_exp
 from labeltree.kernels.jit import inlined
 
 FIRST_QUEUE = 512
+_KEPT_BLOCKS = 32  # of siblings' scores, for the labels of a row ...
+_LARGE_BLOCK = 4096  # ... unless they are larger
+
+
+class Kernels(NamedTuple):
+    """The searches as one kind of node has them; all take an address table as their first argument."""
+
+    topk: Callable[..., None]
+    topk_row: Callable[..., int]
+    beam: Callable[..., None]
+    above: Callable[..., int]
+    labels: Callable[..., None]
 
 
 def query_size(nodes):
@@ -28,6 +42,21 @@ def prepare_query(nodes, indices, values, start, end, out):
 
 def score_nodes(nodes, first, n, query, out):
     """``out[:n]`` = the scores of the nodes ``first .. first + n - 1``."""
+    raise NotImplementedError
+
+
+def scores_whole_blocks(nodes):
+    """Whether the scores of all siblings take no longer than that of one."""
+    raise NotImplementedError
+
+
+def probability_of(nodes, log_probability):
+    """The probability of a label whose path has this log-probability; it never falls as that rises."""
+    raise NotImplementedError
+
+
+def log_of_least(nodes, threshold):
+    """Paths below this log-probability cannot reach the threshold; a bit low, as logarithms are rounded."""
     raise NotImplementedError
 
 
@@ -139,7 +168,7 @@ def search_topk(nodes, indptr, indices, values, k, threshold, normalize, out_ids
     inner node is as probable as the k-th label. Fills -1 and 0 where fewer labels reach the threshold.
     """
     first_child, n_children, label = nodes.first_child, nodes.n_children, nodes.label
-    least_log = log_of_least(threshold)
+    least_log = log_of_least(nodes, threshold)
     query = np.empty((1, query_size(nodes)), np.float32)
     scores = np.empty(nodes.max_children, np.float32)
     # Large enough for nearly every query; memory for all nodes would take longer to get than a search.
@@ -176,7 +205,7 @@ def search_topk(nodes, indptr, indices, values, k, threshold, normalize, out_ids
             out_ids[row, place] = -1
             out_probabilities[row, place] = 0.0
         for place in range(found - 1, -1, -1):
-            probability = np.float32(math.exp(-best_log[0]))
+            probability = probability_of(nodes, -best_log[0])
             if probability >= threshold:
                 out_ids[row, place] = -best_label[0]
                 out_probabilities[row, place] = probability
@@ -184,9 +213,9 @@ def search_topk(nodes, indptr, indices, values, k, threshold, normalize, out_ids
 
 
 @inlined
-def log_of_least(threshold):
-    """Nodes below this log-probability cannot reach the threshold; a bit low, as logarithms are rounded."""
-    if threshold > 1e-37:  # below, float32 has too few digits to tell
+def log_of_probability(threshold):
+    """log(threshold), a bit low; -inf where float32 has too few digits to tell."""
+    if threshold > 1e-37:
         return np.float32(math.log(threshold) - 1e-5)
     return np.float32(-np.inf)
 
@@ -200,7 +229,7 @@ def search_above(
     Returns the first row whose labels no longer fit into the out arrays (the number of rows if all did).
     """
     first_child, n_children, label = nodes.first_child, nodes.n_children, nodes.label
-    least_log = log_of_least(threshold)
+    least_log = log_of_least(nodes, threshold)
     query = np.empty((1, query_size(nodes)), np.float32)
     scores = np.empty(nodes.max_children, np.float32)
     stack_log = np.empty(len(nodes.parent), np.float32)
@@ -215,7 +244,7 @@ def search_above(
             size -= 1
             log_probability, node = stack_log[size], stack_node[size]
             if n_children[node] == 0:
-                probability = np.float32(math.exp(log_probability))
+                probability = probability_of(nodes, log_probability)
                 if probability < threshold:
                     continue
                 if end == len(out_ids):
@@ -239,12 +268,15 @@ def search_above(
 @inlined
 def score_labels(nodes, indptr, indices, values, label_indptr, labels, normalize, out_probabilities):
     """The marginal probability of each label given for each row; 0 for a label of -1."""
-    parent, first_child, n_children = nodes.parent, nodes.first_child, nodes.n_children
+    parent = nodes.parent
     query = np.empty((1, query_size(nodes)), np.float32)
-    scores = np.empty(nodes.max_children, np.float32)
+    n_kept = 1 if nodes.max_children > _LARGE_BLOCK else _KEPT_BLOCKS
+    kept_parent = np.empty(n_kept, np.int64)
+    kept_scores = np.empty((n_kept + 1, nodes.max_children), np.float32)  # the last for a node alone
     path = np.empty(len(parent), np.int32)
     for row in range(len(indptr) - 1):
         prepare_query(nodes, indices, values, indptr[row], indptr[row + 1], query)
+        kept_parent[:] = -1
         for q in range(label_indptr[row], label_indptr[row + 1]):
             if labels[q] < 0:
                 out_probabilities[q] = 0.0
@@ -257,12 +289,22 @@ def score_labels(nodes, indptr, indices, values, label_indptr, labels, normalize
                 node = parent[node]
             log_probability = np.float32(0.0)
             for step in range(depth - 1, -1, -1):  # from the root, to round as the search does
-                node = path[step]
-                if normalize and parent[node] >= 0:
-                    first = first_child[parent[node]]
-                    score_children(nodes, first, n_children[parent[node]], query, True, scores)
-                    log_probability += scores[node - first]
-                else:
-                    score_children(nodes, node, 1, query, False, scores)
-                    log_probability += scores[0]
-            out_probabilities[q] = math.exp(log_probability)
+                log_probability += _score_node(nodes, path[step], query, normalize, kept_parent, kept_scores)
+            out_probabilities[q] = probability_of(nodes, log_probability)
+
+
+@inlined
+def _score_node(nodes, node, query, normalize, kept_parent, kept_scores):
+    """log P(node | parent), from the block of its siblings where that is needed or costs no more.
+
+    Blocks are kept for the row's other labels, one for each remainder of their parents' numbers.
+    """
+    above = nodes.parent[node]
+    if above < 0 or not (normalize or scores_whole_blocks(nodes)):
+        score_children(nodes, node, 1, query, False, kept_scores[-1])
+        return kept_scores[-1, 0]
+    first, slot = nodes.first_child[above], above % len(kept_parent)
+    if kept_parent[slot] != above:
+        kept_parent[slot] = above
+        score_children(nodes, first, nodes.n_children[above], query, normalize, kept_scores[slot])
+    return kept_scores[slot, node - first]

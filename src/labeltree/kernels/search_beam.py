@@ -6,8 +6,6 @@ once for every kind of node. Slow twin: :func:`labeltree.reference.search.beam_s
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
 from labeltree.kernels.jit import inlined
@@ -17,6 +15,7 @@ from labeltree.kernels.search import (
     log_of_least,
     pop,
     prepare_query,
+    probability_of,
     push,
     query_size,
     score_children,
@@ -37,7 +36,7 @@ def search_beam(nodes, indptr, indices, values, k, beam, threshold, normalize, o
     n_rows = len(indptr) - 1
     beam = min(beam, len(nodes.n_children))
     n_group = max(1, min(n_rows, _GROUP_ROWS, _GROUP_NODES // beam))
-    least_log = log_of_least(threshold)
+    least_log = log_of_least(nodes, threshold)
     if n_group > 1:
         _search_groups(
             nodes, indptr, indices, values, k, beam, least_log, normalize, n_group, out_ids, out_probabilities
@@ -48,7 +47,7 @@ def search_beam(nodes, indptr, indices, values, k, beam, threshold, normalize, o
             prepare_query(nodes, indices, values, indptr[row], indptr[row + 1], query)
             _search_row(nodes, query, k, beam, least_log, normalize, out_ids[row], out_probabilities[row])
     for row in range(n_rows):
-        _sort_found(out_probabilities[row], out_ids[row], k, threshold)
+        _sort_found(nodes, out_probabilities[row], out_ids[row], k, threshold)
 
 
 @inlined
@@ -194,14 +193,14 @@ def _end_heap(best_label, n_found, k):
 
 
 @inlined
-def _sort_found(best_log, best_label, k, threshold):
+def _sort_found(nodes, best_log, best_label, k, threshold):
     """Turn a heap of labels into probabilities, best first, in place; -1 and 0 where it ends."""
     n_found = k
     while n_found > 0 and best_label[n_found - 1] > 0:
         n_found -= 1
         best_log[n_found], best_label[n_found] = 0.0, -1
     for place in range(n_found - 1, -1, -1):
-        probability, label = np.float32(math.exp(-best_log[0])), -best_label[0]
+        probability, label = probability_of(nodes, -best_log[0]), -best_label[0]
         n_found = pop(best_log, best_label, n_found)
         best_log[place], best_label[place] = probability, label
         if probability < threshold:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,19 +13,23 @@ from numpy.typing import NDArray
 from labeltree.kernels.addresses import address_table, matrix_at, vector_at
 from labeltree.kernels.arithmetic import score_rows, sum_rows
 from labeltree.kernels.check import CANONICAL, check_row
-from labeltree.kernels.jit import FAST_MATH, inlined, kernel
+from labeltree.kernels.jit import INLINED, holds, inlined, kernel
 from labeltree.kernels.search import (
+    Kernels,
+    log_of_least,
+    log_of_probability,
     prepare_query,
+    probability_of,
     query_size,
     score_labels,
     score_nodes,
+    scores_whole_blocks,
     search_above,
     search_topk,
 )
 from labeltree.kernels.search_beam import search_beam
 from labeltree.kernels.weights import NORM_NONE, normalize_row
 
-_INLINED: Any = {"fastmath": set(FAST_MATH), "forceinline": True}
 _LARGEST = np.float32(1e15)  # of a hidden vector's entries: scores from them stay finite
 
 
@@ -47,9 +53,9 @@ class DenseNodes(NamedTuple):
 _TYPES = (np.int32,) * 5 + (np.int8, np.float32, np.int8, np.float32, np.float32, np.int8)
 
 
-def dense_table(nodes: DenseNodes) -> NDArray[np.int64]:
-    """What the kernels below take as ``table``; the arrays of ``nodes`` must outlive it."""
-    return address_table([*nodes[:-1], np.empty((nodes.max_children, 0), np.int8)], _TYPES)
+def dense_table(arrays: Sequence[NDArray[Any]], max_children: int) -> NDArray[np.int64]:
+    """What the kernels below take as ``table``: of the arrays of DenseNodes, which must outlive it."""
+    return address_table([*arrays, np.empty((max_children, 0), np.int8)], _TYPES)
 
 
 @inlined
@@ -71,14 +77,14 @@ def _nodes_at(table):
 
 @overload(query_size, inline="always")
 def _query_size_dense(nodes):
-    if _holds(nodes, DenseNodes):
+    if holds(nodes, DenseNodes):
         return lambda nodes: nodes.embedding.shape[1]
     return None
 
 
-@overload(prepare_query, jit_options=_INLINED)
+@overload(prepare_query, jit_options=INLINED)
 def _prepare_query_dense(nodes, indices, values, start, end, out):
-    if not _holds(nodes, DenseNodes):
+    if not holds(nodes, DenseNodes):
         return None
 
     def prepare(nodes, indices, values, start, end, out):
@@ -98,9 +104,9 @@ def _prepare_query_dense(nodes, indices, values, start, end, out):
     return prepare
 
 
-@overload(score_nodes, jit_options=_INLINED)
+@overload(score_nodes, jit_options=INLINED)
 def _score_nodes_dense(nodes, first, n, query, out):
-    if not _holds(nodes, DenseNodes):
+    if not holds(nodes, DenseNodes):
         return None
 
     def score(nodes, first, n, query, out):
@@ -112,8 +118,25 @@ def _score_nodes_dense(nodes, first, n, query, out):
     return score
 
 
-def _holds(nodes, kind):
-    return getattr(nodes, "instance_class", None) is kind
+@overload(scores_whole_blocks, inline="always")
+def _scores_whole_blocks_dense(nodes):
+    if holds(nodes, DenseNodes):
+        return lambda nodes: False
+    return None
+
+
+@overload(probability_of, inline="always")
+def _probability_dense(nodes, log_probability):
+    if holds(nodes, DenseNodes):
+        return lambda nodes, log_probability: np.float32(math.exp(log_probability))
+    return None
+
+
+@overload(log_of_least, inline="always")
+def _log_of_least_dense(nodes, threshold):
+    if holds(nodes, DenseNodes):
+        return lambda nodes, threshold: log_of_probability(threshold)
+    return None
 
 
 @kernel
@@ -163,3 +186,6 @@ def dense_labels(table, indptr, indices, values, label_indptr, labels, normalize
     """:func:`.search.score_labels`."""
     nodes = _nodes_at(table)
     score_labels(nodes, indptr, indices, values, label_indptr, labels, normalize, out_probabilities)
+
+
+KERNELS = Kernels(dense_topk, dense_topk_row, dense_beam, dense_above, dense_labels)

@@ -192,11 +192,16 @@ def initial_bias(node_weight: NDArray[np.float64], tree: LabelTree, total: float
     return bias.astype(np.float32)
 
 
-def make_blocks(tree: LabelTree) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]]:
-    """Cut each node's children into blocks: block starts, and the first and last block of each node."""
+def make_blocks(
+    tree: LabelTree, most: int = MAX_BLOCKS
+) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]]:
+    """Cut each node's children into blocks: block starts, and the first and last block of each node.
+
+    A block has BLOCK_CHILDREN nodes, or more where a node would have more than ``most`` blocks.
+    """
     inner = np.flatnonzero(tree.n_children > 0)
     n_children = tree.n_children[inner].astype(np.int64)
-    size = np.maximum(BLOCK_CHILDREN, -(-n_children // MAX_BLOCKS))
+    size = np.maximum(BLOCK_CHILDREN, -(-n_children // most))
     n_blocks = -(-n_children // size)
     first_block = 1 + np.cumsum(n_blocks) - n_blocks  # block 0 is the root's own
     within = np.arange(int(n_blocks.sum())) - np.repeat(first_block - 1, n_blocks)

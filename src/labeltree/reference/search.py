@@ -15,10 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labeltree.nodes.dense import DenseParameters
+from labeltree.nodes.sparse import SparseParameters
+from labeltree.reference import sparse
 from labeltree.reference.training import hidden_vector
 from labeltree.tree import LabelTree
 
 Array = NDArray[np.float64]
+Parameters = DenseParameters | SparseParameters
 
 
 def log_sigmoid(score: float) -> float:
@@ -28,19 +31,23 @@ def log_sigmoid(score: float) -> float:
     return min(score, 0.0) - math.log1p(math.exp(-abs(score)))
 
 
+def node_scores(tree: LabelTree, parameters: Parameters, features: Mapping[int, float]) -> Array:
+    """(n_nodes,) the log-odds of each node among the examples of its parent."""
+    if isinstance(parameters, SparseParameters):
+        return sparse.scores(tree, parameters, features)
+    h = hidden_vector(parameters.embedding, features)
+    return (parameters.weights.astype(np.float64) * h).sum(axis=1) + parameters.bias
+
+
 def log_conditionals(
-    tree: LabelTree, parameters: DenseParameters, features: Mapping[int, float], normalize: bool = False
+    tree: LabelTree, parameters: Parameters, features: Mapping[int, float], normalize: bool = False
 ) -> Array:
     """(n_nodes,) log P(node | parent, x).
 
     Siblings that sum to less than 1 contradict each other: if the parent is positive, so is at least one of
     them. With ``normalize`` they are scaled to sum to 1, unless all are 0.
     """
-    h = hidden_vector(parameters.embedding, features)
-    result = np.empty(tree.n_nodes)
-    for node in range(tree.n_nodes):
-        weights = parameters.weights[node].astype(np.float64)
-        result[node] = log_sigmoid(float(np.sum(weights * h)) + float(parameters.bias[node]))
+    result = np.array([log_sigmoid(float(score)) for score in node_scores(tree, parameters, features)])
     if normalize:
         for parent in np.flatnonzero(tree.n_children):
             first = int(tree.first_child[parent])
@@ -60,17 +67,22 @@ def log_marginals(tree: LabelTree, conditionals: Array) -> Array:
     return log_probability[tree.leaf_of_label]
 
 
+def probabilities_of(parameters: Parameters, logs: Array) -> Array:
+    """What paths of these log-probabilities mean for their labels; sparse nodes have a fitted map for it."""
+    if isinstance(parameters, SparseParameters):
+        return np.array([sparse.calibrated(float(log), parameters.calibration.tolist()) for log in logs])
+    return np.exp(logs)
+
+
 def marginals(
-    trees: Sequence[tuple[LabelTree, DenseParameters]], features: Mapping[int, float], normalize: bool = False
+    trees: Sequence[tuple[LabelTree, Parameters]], features: Mapping[int, float], normalize: bool = False
 ) -> Array:
     """(n_labels,) P(label | x): of one tree, or the average of several."""
-    return np.mean(
-        [
-            np.exp(log_marginals(tree, log_conditionals(tree, parameters, features, normalize)))
-            for tree, parameters in trees
-        ],
-        axis=0,
-    )
+    of_trees = []
+    for tree, parameters in trees:
+        logs = log_marginals(tree, log_conditionals(tree, parameters, features, normalize))
+        of_trees.append(probabilities_of(parameters, logs))
+    return np.mean(of_trees, axis=0)
 
 
 def top_k(probabilities: Array, k: int, threshold: float = 0.0) -> tuple[list[int], list[float]]:

@@ -59,6 +59,27 @@ def labels_below(tree: LabelTree, node: int) -> set[int]:
     return set().union(*(labels_below(tree, child) for child in range(first, first + tree.n_children[node])))
 
 
+def collapse(tree: LabelTree, n: int) -> LabelTree:
+    """Climb from each node that stays to the first one above it that stays too."""
+    depth = [0]
+    for node in range(1, tree.n_nodes):
+        depth.append(depth[tree.parent[node]] + 1)
+
+    def stays(node: int) -> bool:
+        first, n_children = int(tree.first_child[node]), int(tree.n_children[node])
+        has_only_leaves = all(tree.label[child] >= 0 for child in range(first, first + n_children))
+        return has_only_leaves or depth[node] % (n + 1) == 0
+
+    kept = [node for node in range(tree.n_nodes) if stays(node)]
+    parents = []
+    for node in kept:
+        above = int(tree.parent[node])
+        while above >= 0 and not stays(above):
+            above = int(tree.parent[above])
+        parents.append(-1 if above < 0 else kept.index(above))
+    return LabelTree.from_parents(np.array(parents), tree.label[kept])
+
+
 def cost(tree: LabelTree, label_sets: Sequence[set[int]]) -> float:
     """1 + the sum over inner nodes of (fraction of rows with a label below) x (number of children)."""
     result = 1.0
@@ -83,6 +104,17 @@ def profiles(
                 mean[feature] = mean.get(feature, 0.0) + value / len(members)
         norm = math.sqrt(sum(value * value for value in mean.values()))
         result.append({feature: value / norm for feature, value in mean.items()} if norm > 0.0 else {})
+    return result
+
+
+def label_features(label_sets: Sequence[set[int]], n_labels: int) -> list[dict[int, float]]:
+    """A row's labels as its features, weighted by 1 + ln(rows / rows with the label), of length 1."""
+    n_rows = [sum(1 for labels in label_sets if label in labels) for label in range(n_labels)]
+    result = []
+    for labels in label_sets:
+        row = {label: 1.0 + math.log(len(label_sets) / n_rows[label]) for label in labels}
+        norm = math.sqrt(sum(value * value for value in row.values()))
+        result.append({label: value / norm for label, value in row.items()})
     return result
 
 
@@ -115,15 +147,24 @@ def place_rows(scores: NDArray[np.floating]) -> list[int]:
 
 
 def split_rows(
-    rows: NDArray[np.float64], centroids: NDArray[np.float64], eps: float, max_iterations: int
+    rows: NDArray[np.float64],
+    centroids: NDArray[np.float64],
+    eps: float,
+    max_iterations: int,
+    balanced: bool = True,
 ) -> list[int]:
-    """Balanced spherical k-means of rows of length 1, from given first centroids (n_parts, n_features)."""
+    """Spherical k-means of rows of length 1, from given first centroids (n_parts, n_features).
+
+    Not balanced, rows go to the nearest centroid from the second time on.
+    """
     n_parts = len(centroids)
     part: list[int] = []
     before = -1.0
-    for _ in range(max_iterations):
+    for iteration in range(max_iterations):
         scores = (rows[:, None, :] * centroids).sum(axis=2)
-        if n_parts == 2:
+        if not balanced and iteration > 0:
+            new_part = scores.argmax(axis=1).tolist()  # the first of equal ones
+        elif n_parts == 2:
             order = sorted(range(len(rows)), key=lambda row: scores[row, 1] - scores[row, 0])
             first = set(order[: len(rows) - len(rows) // 2])
             new_part = [0 if row in first else 1 for row in range(len(rows))]
@@ -142,14 +183,16 @@ def split_rows(
     return part
 
 
-def imbalances(tree: LabelTree, arity: int, max_leaves: int) -> list[str]:
+def imbalances(tree: LabelTree, arity: int, max_leaves: int, balanced: bool = True) -> list[str]:
     """What contradicts the shape that :func:`labeltree.build.kmeans.build_kmeans` promises."""
     found = []
     for node in range(tree.n_nodes):
         first, n_children = int(tree.first_child[node]), int(tree.n_children[node])
         sizes = [len(labels_below(tree, child)) for child in range(first, first + n_children)]
         if sum(sizes) > max(arity, max_leaves):
-            if n_children != arity or max(sizes) - min(sizes) > 1:
+            is_even = n_children == arity and max(sizes) - min(sizes) <= 1
+            is_fair = 2 <= n_children <= arity and max(sizes) <= 0.9 * sum(sizes)
+            if not (is_even or (is_fair and not balanced)):
                 found.append(f"node {node} is split into {sizes}")
         elif any(size > 1 for size in sizes):
             found.append(f"node {node} has {sum(sizes)} labels, but an inner child")

@@ -1,0 +1,85 @@
+"""Probabilities that can be taken at their word: a fitted map from a label's log-odds to better ones.
+
+Along a path the conditional probabilities are estimated one by one, each from its own score, but the scores
+of a path know of each other: a label with a strong word is often right where its parent, which speaks for
+many labels, was doubtful. So products of well calibrated conditionals are not calibrated themselves, and the
+map is fitted to the products: on rows that were held out at first, for the labels that a search finds.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from labeltree.data.rows import LabelRows, SparseRows
+from labeltree.nodes.sparse import SparseFit, SparseParameters
+from labeltree.parallel import Pool, row_slices
+from labeltree.predicting import TreeSearch, take_rows
+from labeltree.tree import LabelTree
+
+LABELS_PER_ROW = 5
+_PRIOR = 1.0  # of a normal distribution around "no change": its inverse variance
+_LEAST_SLOPE = 0.05  # the order of labels must stay
+_STEPS = 50
+_NO_CHANGE = np.array([1.0, 1.0, 0.0])
+
+
+def calibrate(fit: SparseFit, tree: LabelTree, X: SparseRows, Y: LabelRows, pool: Pool) -> SparseParameters:
+    """The parameters with the map that suits the held-out rows; as they are if there are none."""
+    if fit.without_held_out is None or len(fit.held_out) == 0:
+        return fit.parameters
+    arrays = take_rows((X.indptr, X.indices, X.values), fit.held_out)
+    search = TreeSearch(tree, fit.without_held_out, X.n_columns)
+    k = min(LABELS_PER_ROW, tree.n_labels)
+    ids = np.empty((len(fit.held_out), k), np.int32)
+    probabilities = np.empty((len(fit.held_out), k), np.float32)
+
+    def find(rows: slice) -> None:
+        part = arrays[0][rows.start : rows.stop + 1], arrays[1], arrays[2]
+        search.topk(part, k, np.float32(0.0), False, ids[rows], probabilities[rows])
+
+    pool.map(find, row_slices(len(fit.held_out), 4 * pool.threads))
+    is_right = np.isin(fit.held_out[:, None] * Y.n_labels + ids, _pairs(Y))
+    map = fit_map(probabilities.ravel(), is_right.ravel())
+    return fit.parameters._replace(calibration=map.astype(np.float32))
+
+
+def _pairs(Y: LabelRows) -> NDArray[np.int64]:
+    """A number for each pair of a row and its label."""
+    return np.repeat(np.arange(Y.n_rows), np.diff(Y.indptr)) * Y.n_labels + Y.indices
+
+
+def fit_map(probabilities: NDArray[np.float32], is_right: NDArray[np.bool_]) -> NDArray[np.float64]:
+    """The most likely a, b, c of sigmoid(a log p - b log(1 - p) + c) with a, b > 0 (beta calibration).
+
+    Newton's method, steps halved until they gain: from "no change" a full one may lead far astray. A factor
+    at its bound is held there while it would fall below.
+    """
+    p = np.clip(probabilities.astype(np.float64), 1e-9, 1.0 - 1e-6)
+    features = np.stack([np.log(p), -np.log1p(-p), np.ones_like(p)])
+    sign = np.where(is_right, 1.0, -1.0)
+
+    def losses(map: NDArray[np.float64]) -> NDArray[np.float64]:
+        return np.logaddexp(0.0, -sign * (map[:, None] * features).sum(axis=0))
+
+    def objective(map: NDArray[np.float64]) -> float:
+        return float(losses(map).sum() + 0.5 * _PRIOR * ((map - _NO_CHANGE) ** 2).sum())
+
+    map, lowest = _NO_CHANGE.copy(), objective(_NO_CHANGE)
+    for _ in range(_STEPS):
+        wrong = -np.expm1(-losses(map))  # the probability of what is not so
+        gradient = (features * (sign * wrong)).sum(axis=1) - _PRIOR * (map - _NO_CHANGE)
+        curvature = features * (wrong * (1.0 - wrong))
+        hessian = np.array([[(row * other).sum() for other in features] for row in curvature])
+        free = np.flatnonzero((map > [_LEAST_SLOPE, _LEAST_SLOPE, -np.inf]) | (gradient > 0.0))
+        step = np.zeros(3)
+        step[free] = np.linalg.solve(hessian[np.ix_(free, free)] + _PRIOR * np.eye(len(free)), gradient[free])
+        while np.abs(step).max() > 1e-9:
+            moved = np.maximum(map + step, [_LEAST_SLOPE, _LEAST_SLOPE, -np.inf])
+            if objective(moved) < lowest:
+                break
+            step /= 2.0
+        else:
+            break
+        map, lowest = moved, objective(moved)
+    return map

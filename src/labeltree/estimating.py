@@ -1,0 +1,128 @@
+"""What training would need: memory and the size of the model, guessed from averages before it starts.
+
+A tree's real shape is only known once it is built, and which weights are pruned once they are trained.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from labeltree.config import Config, node_kinds, with_arity
+from labeltree.kernels.sparse_arrays import LANES
+from labeltree.nodes.dense import BLOCK_CHILDREN, MAX_BLOCKS
+from labeltree.training_data import TrainingData
+
+_PROCESS_BYTES = 150_000_000  # Python, NumPy, Numba and its kernels
+# Of sparse nodes, seen on real data with the default settings: weights that are kept, per feature of a row
+# and label of that row, and bytes per weight with its share of features and buckets.
+_WEIGHTS_KEPT = 0.7
+_BYTES_PER_WEIGHT = 6
+_PASSES = 8  # until the default tolerance is reached
+_PRODUCTS_PER_SECOND = 5e8
+
+
+class Estimate(NamedTuple):
+    """What training would need (`--dry-run`)."""
+
+    n_rows: int
+    n_features: int
+    n_labels: int
+    data_bytes: int
+    parameter_bytes: int
+    model_bytes: int
+    peak_bytes: int
+    cpu_seconds: float  # of sparse nodes, on one core; NaN where nothing is known
+    times_of_kmeans: float = 1.0  # how much longer a flat tree takes
+
+
+class _Shape(NamedTuple):
+    """A guess at the tree: of all nodes, and of those that one label's path meets."""
+
+    n_inner: int
+    n_children: int  # of an inner node, at most
+    depth: int
+
+
+def estimate_needs(config: Config, data: TrainingData) -> Estimate:
+    n_labels = len(data.labels)
+    kinds = node_kinds(config)
+    config = with_arity(config, kinds[-1], n_labels)
+    shape = _guess_shape(config, n_labels)
+    data_bytes = sum(array.nbytes for array in (*data.X[:3], *data.Y[:2]))
+    parameter_bytes, working_bytes = 0, 0
+    for kind in kinds:
+        needs = _dense_needs if kind == "dense" else _sparse_needs
+        kept, working = needs(config, data, shape)
+        parameter_bytes += config.trees * kept
+        working_bytes = max(working_bytes, working)
+    names = sum(array.nbytes for array in data.labels.tensors())
+    vocabulary = sum(array.nbytes for array in data.features.tensors().values())
+    tree_bytes = 20 * (n_labels + shape.n_inner) * config.trees
+    peak_bytes = _PROCESS_BYTES + data_bytes + parameter_bytes + working_bytes
+    if config.tree == "kmeans":
+        profile_entries = int(np.diff(data.X.indptr).mean() * len(data.Y.indices))
+        peak_bytes += 2 * 8 * min(profile_entries, n_labels * data.X.n_columns)
+    return Estimate(
+        data.X.n_rows, data.X.n_columns, n_labels, data_bytes, parameter_bytes,
+        parameter_bytes + names + vocabulary + tree_bytes, peak_bytes, *_cpu_times(config, data, shape),
+    )  # fmt: skip
+
+
+def _cpu_times(config: Config, data: TrainingData, shape: _Shape) -> tuple[float, float]:
+    """Seconds, and how many times those of a k-means tree they are."""
+    seconds = _cpu_seconds(config, data, shape)
+    if config.tree != "flat":
+        return seconds, 1.0
+    tree = dataclasses.replace(config, tree="kmeans")
+    return seconds, seconds / _cpu_seconds(tree, data, _guess_shape(tree, len(data.labels)))
+
+
+def _cpu_seconds(config: Config, data: TrainingData, shape: _Shape) -> float:
+    """From the products of a feature's value and a child's weight that a pass over all rows takes."""
+    if config.nodes != "sparse":
+        return math.nan
+    labels_per_row = len(data.Y.indices) / data.X.n_rows
+    width = min(config.arity, shape.n_children) if shape.depth > 1 else shape.n_children
+    n_children = width * (1 + labels_per_row * (shape.depth - 1))
+    n_products = float(len(data.X.indices)) * n_children
+    n_passes = config.epochs if config.solver == "sgd" else min(config.max_iterations, _PASSES)
+    return config.trees * n_products * n_passes / _PRODUCTS_PER_SECOND
+
+
+def _guess_shape(config: Config, n_labels: int) -> _Shape:
+    if config.tree == "flat":
+        return _Shape(1, n_labels, 1)
+    n_inner = math.ceil(n_labels / max(1, min(config.arity, n_labels) - 1))
+    n_children = min(max(config.arity, config.max_leaves * (config.tree == "kmeans")), n_labels)
+    return _Shape(n_inner, n_children, max(1, math.ceil(math.log(n_labels) / math.log(config.arity))))
+
+
+def _dense_needs(config: Config, data: TrainingData, shape: _Shape) -> tuple[int, int]:
+    """Bytes that one tree's parameters keep, and those that are needed besides while it is trained.
+
+    The buffers of a mini-batch are two vectors per example, and one per block of siblings that it visits:
+    those below the root, and below one node per level and label.
+    """
+    n_vectors = data.X.n_columns + len(data.labels) + shape.n_inner
+    n_blocks = min(math.ceil(shape.n_children / BLOCK_CHILDREN), MAX_BLOCKS)
+    labels_per_row = len(data.Y.indices) / data.X.n_rows
+    n_visits = 1 + n_blocks * (1 + labels_per_row * (shape.depth - 1))
+    batch_bytes = int(min(config.batch_size, data.X.n_rows) * (2 + n_visits) * config.dim * 4)
+    # A byte per number and a scale for each vector; 32 bits in training.
+    return n_vectors * (config.dim + 4), 4 * n_vectors * config.dim + batch_bytes
+
+
+def _sparse_needs(config: Config, data: TrainingData, shape: _Shape) -> tuple[int, int]:
+    """The largest task is the root's: weights and duals of up to a block of its children, on all rows."""
+    n_entries = len(data.X.indices)
+    n_weights = _WEIGHTS_KEPT * n_entries * len(data.Y.indices) / data.X.n_rows
+    n_weights = min(n_weights, 2.0 * len(data.labels) * data.X.n_columns)
+    kept = int(_BYTES_PER_WEIGHT * n_weights) + 8 * (len(data.labels) + shape.n_inner)
+    n_columns = LANES * math.ceil(min(shape.n_children, BLOCK_CHILDREN) / LANES)
+    task_bytes = 4 * n_columns * (data.X.n_columns + data.X.n_rows) + 8 * n_entries
+    positive_bytes = 4 * len(data.Y.indices) * (shape.depth + 1)
+    return kept, kept + task_bytes + positive_bytes  # kept twice: also without the held-out rows

@@ -1,0 +1,96 @@
+"""What the kernels that train sparse nodes work on: siblings are trained together, at most 64 at a time."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+LANES = 16  # columns of weights are padded to whole vectors of the processor
+
+
+class Rows(NamedTuple):
+    """All training rows, and what a row counts."""
+
+    indptr: NDArray[np.int64]  # (n_rows + 1,)
+    indices: NDArray[np.int32]
+    values: NDArray[np.float32]
+    weight: NDArray[np.float32]  # (n_rows,)
+    held_out: NDArray[np.bool_]  # (n_rows,) left out until the probabilities are calibrated
+
+
+class Gathered(NamedTuple):
+    """The rows of one parent, their features renumbered from 0 on in the order of their first appearance.
+
+    Behind the features stands one that every row has, the bias, unless its value is 0.
+    """
+
+    indptr: NDArray[np.int64]  # (n_examples + 1,)
+    indices: NDArray[np.int32]
+    values: NDArray[np.float32]
+    squares: NDArray[np.float32]  # (n_examples,) squared lengths
+    weight: NDArray[np.float32]  # (n_examples,)
+    held_out: NDArray[np.bool_]  # (n_examples,)
+    positive_indptr: NDArray[np.int64]  # (n_examples + 1,)
+    positive: NDArray[np.int32]  # children that an example is positive for
+
+
+class State(NamedTuple):
+    """Where the training of one chunk is."""
+
+    weights: NDArray[np.float32]  # (n_features, n_columns), n_columns >= the children, a multiple of LANES
+    dual: NDArray[np.float32]  # (n_examples, n_columns) one variable per example and child
+    positive_weight: NDArray[np.float32]  # (n_columns,) of each child's positive examples
+    order: NDArray[np.int64]  # (n_examples,)
+    is_active: NDArray[np.bool_]  # (n_examples,) the others have hardly moved: they are seldom visited
+    random: NDArray[np.uint64]  # (1,)
+    n_seen: NDArray[np.int64]  # (1,) visits of examples so far
+
+
+class SquaredHinge(NamedTuple):
+    """minimise |w|²/2 + l1 |w| + cost * sum of max(0, 1 - y w·x)², in the dual."""
+
+    cost: np.float32
+    l1: np.float32
+
+
+class LogLoss(NamedTuple):
+    """minimise |w|²/2 + l1 |w| + cost * sum of log(1 + exp(-y w·x)), in the dual."""
+
+    cost: np.float32
+    l1: np.float32
+
+
+class OnlineLogLoss(NamedTuple):
+    """Steps eta * (1/t)^power along the gradient of the log loss, t counting a node's examples."""
+
+    eta: np.float32
+    power: np.float32
+    l2: np.float32
+    l1: np.float32  # always 0
+
+
+class Chunk(NamedTuple):
+    """The weights of up to 64 siblings in bytes, by feature (see docs/model-file.md)."""
+
+    bucket: NDArray[np.int32]  # (n_buckets + 1, 2) first row and first entry of each bucket; empty if no rows
+    feature: NDArray[np.int32]  # (n_rows,)
+    length: NDArray[np.uint8]  # (n_rows,) entries of each row
+    entry: NDArray[np.uint16]  # child << 8 | weight + 128
+    scale: NDArray[np.float32]  # (n_children,) times the byte: the weight
+
+
+class SparseParameters(NamedTuple):
+    """The weights in chunks of at most 64 siblings (docs/model-file.md), and each node's scale and bias."""
+
+    chunk_bucket: NDArray[np.int64]  # (n_chunks + 1,) where the buckets of a chunk begin
+    bucket: NDArray[np.int32]  # (n, 2) first row and first entry of a bucket, within its chunk
+    chunk_row: NDArray[np.int64]  # (n_chunks + 1,)
+    feature: NDArray[np.int32]  # (n_rows,)
+    length: NDArray[np.uint8]  # (n_rows,) entries of a row
+    chunk_entry: NDArray[np.int64]  # (n_chunks + 1,)
+    entry: NDArray[np.uint16]  # child << 8 | weight + 128
+    scale: NDArray[np.float32]  # (n_nodes,)
+    bias: NDArray[np.float32]  # (n_nodes,) infinite where a node is constant
+    calibration: NDArray[np.float32]  # (3,) of the map from paths to labels (labeltree.calibration)
