@@ -120,7 +120,7 @@ class Config:
     )
 
     nodes: str = _parameter(
-        "dense",
+        "sparse",
         "What scores a node: learned vectors, a pruned linear model, or an ensemble of both.",
         choices=("dense", "sparse", "both"),
         group="nodes",
@@ -256,6 +256,7 @@ def _check(parameter: Parameter, value: Any) -> None:
 # The paper's Appendix E.4: online SGD, arity 2, at most 100 leaves per parent, dim 500, eps 0.001.
 PRESETS: dict[str, dict[str, Any]] = {
     "paper": dict(
+        nodes="dense",
         tree="kmeans",
         arity=2,
         max_leaves=100,

@@ -45,6 +45,8 @@ def take_sparse(tensors: Tensors, prefix: str, tree: LabelTree) -> SparseParamet
         calibration=_take_finite(tensors, f"{prefix}.calibration", 3),
     )
     _check_chunks(parameters, prefix)
+    if np.any(np.isinf(parameters.bias) & (parameters.scale != 0.0)):
+        raise CorruptedModelError(f"{prefix}.scale is not 0 at a node of infinite bias")
     return parameters
 
 
