@@ -22,7 +22,9 @@ GOLDEN = Path(__file__).parent / "golden"
 EXPECTED = "expected.json"
 QUERIES = ["word0 word1 word40", "WORD5 word4 word30 word31 word31", "", "nothing known", "word0 word1 " * 3]
 VECTORS = [[[0, 1.0], [1, 1.0], [40, 1.0]], [[4, 2.0], [5, 0.5], [30, -1.0]], [], [[45, 3.0]]]
-SMALL: dict[str, Any] = dict(dim=8, epochs=10, arity=2, max_leaves=3, lr=0.2, l2=1e-5, batch_size=32)
+SMALL: dict[str, Any] = dict(
+    nodes="dense", dim=8, epochs=10, arity=2, max_leaves=3, lr=0.2, l2=1e-5, batch_size=32
+)
 
 
 def vector_rows(rows: list[Any]) -> SparseRows:

@@ -114,7 +114,7 @@ BAD_DATA: list[tuple[str, type[LabelTreeError], str, tuple[Any, ...], dict[str, 
         TrainingError,
         "lr=1e+30",
         (TEXTS, Y),
-        {"lr": 1e30, "optimizer": "sgd", "epochs": 9},
+        {"nodes": "dense", "lr": 1e30, "optimizer": "sgd", "epochs": 9},
     ),
 ]
 

@@ -36,7 +36,7 @@ Tensors = dict[str, np.ndarray]
 
 @pytest.fixture(scope="module")
 def model() -> Model:
-    return labeltree.train(TOY.texts, TOY.Y, dim=200, epochs=2, arity=2, max_leaves=3, trees=2)
+    return labeltree.train(TOY.texts, TOY.Y, nodes="dense", dim=200, epochs=2, arity=2, max_leaves=3, trees=2)
 
 
 @pytest.fixture(scope="module")

@@ -186,18 +186,20 @@ def test_overview_marks_the_best_and_names_circumstances(tools: dict[str, Tool])
 
 def test_readme_shows_the_best_peers_only(tools: dict[str, Tool]) -> None:
     runs = [
-        record("labeltree"), record("extremetext", 50.0, -9.0), record("fasttext-hs", 3.0, -1.0),
+        record("labeltree"), record("labeltree-sparse", 1.0, 2.0),
+        record("extremetext", 50.0, -9.0), record("fasttext-hs", 3.0, -1.0),
         record("napkinxc-plt", 30.0, 4.0), record("vowpalwabbit-plt", 2.0, -2.0),
         record("fasttext-ova", 9.0, -3.0), record("labeltree", data="bibtex"),
     ]  # fmt: skip
     section = readme_section(runs, tools)
     cells = [[cell.strip() for cell in line.split("|")] for line in section.splitlines() if "run)" in line]
     assert [row[2].removesuffix(" (1 run)") for row in cells] == [
-        "**labeltree**", "napkinxc-plt, most accurate peer",
+        "**labeltree**", "**labeltree**, `--nodes dense`", "napkinxc-plt, most accurate peer",
         "vowpalwabbit-plt, quickest to train, quickest to predict", "extremetext, the original",
     ]  # fmt: skip
     assert cells[0][1] == f"{COOKING}, 1,234 labels"
-    assert cells[3][3:9] == ["51.0", "31.0", "21.0", "100", "500", "-"]
+    assert [row[3] for row in cells[:2]] == ["62.0", "60.0"]  # the default is the one of sparse nodes
+    assert cells[4][3:9] == ["51.0", "31.0", "21.0", "100", "500", "-"]
     assert "bibtex" not in section  # nothing to stand beside
 
 
@@ -214,7 +216,7 @@ def test_command_writes_both_without_data(tmp_path: Path, monkeypatch: pytest.Mo
     readme = tmp_path / "front.md"
     readme.write_text(f"# x\n{BEGIN}\n{END}\n")
     compare.main(["--overview", "--readme", str(readme), "--output", str(tmp_path)])
-    assert "| **labeltree** (1 run)" in readme.read_text()
+    assert "| **labeltree**, `--nodes dense` (1 run)" in readme.read_text()
     assert "## What we hold ourselves to" in (tmp_path / "README.md").read_text()
     with pytest.raises(SystemExit):
         compare.main(["--output", str(tmp_path)])

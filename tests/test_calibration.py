@@ -43,7 +43,7 @@ def test_the_map_is_the_most_likely_one(n: int, seed: int, true_map: tuple[float
 
     p, is_right = draw_pairs(n, seed, true_map)
     with np.errstate(over="raise", divide="raise", invalid="raise"):
-        found = fit_map(p, is_right)
+        found = fit_map(p, is_right, np.ones(n, np.float32))
     best = minimize(
         calibration_loss,
         [1.0, 1.0, 0.0],
@@ -58,9 +58,18 @@ def test_the_map_is_the_most_likely_one(n: int, seed: int, true_map: tuple[float
 
 def test_a_known_map_is_found() -> None:
     p, is_right = draw_pairs(20_000, 1, (0.7, 1.4, -0.5))
-    found = fit_map(p, is_right)
+    found = fit_map(p, is_right, np.ones(20_000, np.float32))
     for log in np.log(np.linspace(0.01, 0.99, 50)):
         assert calibrated(log, found) == pytest.approx(calibrated(log, (0.7, 1.4, -0.5)), abs=0.02)
+
+
+def test_a_weight_counts_as_so_many_pairs() -> None:
+    p, is_right = draw_pairs(300, 2, (0.7, 1.4, -0.5))
+    times = np.random.default_rng(3).integers(0, 5, 300)
+    found = fit_map(p, is_right, times.astype(np.float32))
+    repeated = np.repeat(p, times), np.repeat(is_right, times), np.ones(times.sum(), np.float32)
+    np.testing.assert_allclose(found, fit_map(*repeated), rtol=1e-6)
+    assert not np.allclose(found, fit_map(p, is_right, np.ones(300, np.float32)), rtol=0.01)
 
 
 @pytest.mark.parametrize("p", [0.0, 1e-30, 1e-6, 0.5, 1.0 - 1e-7, 1.0])
@@ -69,7 +78,7 @@ def test_odd_data_give_a_finite_rising_map(p: float, right: str) -> None:
     is_right = np.zeros(2000, bool)
     is_right[:: {"all": 1, "none": 3000, "half": 2}[right]] = right != "none"
     with np.errstate(over="raise", divide="raise", invalid="raise"):
-        found = fit_map(np.full(2000, p, np.float32), is_right)
+        found = fit_map(np.full(2000, p, np.float32), is_right, np.ones(2000, np.float32))
     assert np.isfinite(found).all()
     assert (found[:2] > 0).all()
     logs = [-np.inf, -50.0, -3.0, -0.1, -1e-6, 0.0]
@@ -82,18 +91,18 @@ def test_too_few_rows_change_nothing() -> None:
     problem = random_problem(build_flat(3), 60, seed=1)
     fitted, _ = fit(problem, Config())
     with Pool(1) as pool:
-        assert calibrate(fitted, problem.tree, *arrays_of(problem)[:2], pool) is fitted.parameters
+        assert calibrate(fitted, problem.tree, *arrays_of(problem), pool) is fitted.parameters
 
 
 @pytest.mark.parametrize("n_labels", [2, 3, 9])
 def test_held_out_rows_become_likelier(n_labels: int) -> None:
     """Features mean nothing, so what was learned is too sure of itself; threads change nothing."""
     problem = random_problem(build_flat(n_labels), 1500, seed=3)
-    X, Y, _ = arrays_of(problem)
+    X, Y, weight = arrays_of(problem)
     fitted, _ = fit(problem, Config(C=30.0, rare_weight=0.0, max_iterations=30))
     with Pool(1) as one, Pool(3) as three:
-        found = calibrate(fitted, problem.tree, X, Y, one)
-        assert same_bytes(found, calibrate(fitted, problem.tree, X, Y, three))
+        found = calibrate(fitted, problem.tree, X, Y, weight, one)
+        assert same_bytes(found, calibrate(fitted, problem.tree, X, Y, weight, three))
     assert same_bytes(found._replace(calibration=fitted.parameters.calibration), fitted.parameters)
     assert found.calibration.dtype == np.float32
 
@@ -108,7 +117,8 @@ def test_held_out_rows_become_likelier(n_labels: int) -> None:
         search = TreeSearch(problem.tree, parameters, problem.n_features)
         chances = search.score(sparse_rows(rows, problem.n_features)[:3], asked, False).astype(np.float64)
         chances = np.clip(chances, 1e-6, 1 - 1e-6)
-        losses.append(-np.mean(np.where(is_right, np.log(chances), np.log(1 - chances))))
+        likelihoods = np.where(is_right, np.log(chances), np.log(1 - chances))
+        losses.append(-np.average(likelihoods, weights=np.repeat(weight[held_out], n_labels)))
     assert losses[1] < losses[0] - 0.01
 
 

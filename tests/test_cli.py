@@ -24,6 +24,7 @@ TOPICS = {
     "a:b": "colon separated label name odd",
 }
 SMALL = ["--dim", "8", "--epochs", "5", "--max-leaves", "2", "--quiet"]
+DENSE = ["--nodes", "dense"]
 
 
 def fasttext_lines(n: int = 80) -> str:
@@ -131,14 +132,19 @@ def test_docs_page_is_up_to_date() -> None:
 # train
 
 
-def test_train_reports_and_replaces_atomically(text_data: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("nodes", "has_loss"), [([], False), (DENSE, True)])
+def test_train_reports_and_replaces_atomically(
+    nodes: list[str], has_loss: bool, text_data: Path, tmp_path: Path
+) -> None:
     path = tmp_path / "m.labeltree"
     path.write_text("old")
-    done = run("train", text_data, "-o", path, *SMALL[:-1])
+    done = run("train", text_data, "-o", path, *SMALL[:-1], *nodes)
     assert done.returncode == 0
     assert done.stdout == ""
     assert "80 rows, 4 labels" in done.stderr
-    assert "; loss " in done.stderr
+    assert ("loss" in done.stderr) == has_loss  # only dense nodes have one for all nodes
+    assert ("; loss " in done.stderr) == has_loss
+    assert "nan" not in done.stderr
     assert "Warning" not in done.stderr
     assert str(path) in done.stderr
     assert os.listdir(tmp_path) == ["m.labeltree"]
@@ -151,9 +157,20 @@ def test_quiet_prints_nothing(text_data: Path, tmp_path: Path) -> None:
 
 
 def test_verbose_prints_a_line_per_epoch(text_data: Path, tmp_path: Path) -> None:
-    done = run("train", text_data, "-o", tmp_path / "m", *SMALL[:-1], "-v")
+    done = run("train", text_data, "-o", tmp_path / "m", *SMALL[:-1], *DENSE, "-v")
     for epoch in range(1, 6):
         assert f"epoch {epoch}/5" in done.stderr
+
+
+def test_verbose_without_epochs_prints_the_stages(text_data: Path, tmp_path: Path) -> None:
+    done = run("train", text_data, "-o", tmp_path / "m", *SMALL[:-1], "-v")
+    assert done.returncode == 0
+    lines = done.stderr.splitlines()
+    assert {"reading: done", "building tree: done"} <= set(lines)
+    assert any(line.startswith("training: ") for line in lines)
+    assert "epoch 0" not in done.stderr
+    assert "/0" not in done.stderr.replace(str(tmp_path), "")
+    assert "nan" not in done.stderr
 
 
 def test_dry_run_writes_nothing(text_data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -28,9 +28,9 @@ from labeltree.tree import LabelTree
 KINDS = ("text", "vectors")
 TREES = ("kmeans", "huffman", "complete", "flat", "file")
 METHODS: dict[str, dict[str, Any]] = {
-    "adagrad": dict(optimizer="adagrad", batch_size=32, lr=0.2),
-    "sgd": dict(optimizer="sgd", batch_size=1, lr=0.5),  # the paper's algorithm
-    "sgd-batches": dict(optimizer="sgd", batch_size=16, lr=0.2),
+    "adagrad": dict(nodes="dense", optimizer="adagrad", batch_size=32, lr=0.2),
+    "sgd": dict(nodes="dense", optimizer="sgd", batch_size=1, lr=0.5),  # the paper's algorithm
+    "sgd-batches": dict(nodes="dense", optimizer="sgd", batch_size=16, lr=0.2),
     "hinge": dict(nodes="sparse", loss="squared-hinge"),
     "log": dict(nodes="sparse", loss="log", C=10.0),
     "online": dict(nodes="sparse", solver="sgd"),

@@ -328,7 +328,7 @@ def test_sample_weight_decides_between_contradicting_rows() -> None:
     labels = [["yes"], ["no"]] * 20
     for heavy in ("yes", "no"):
         weights = np.array([9.0 if row == [heavy] else 1.0 for row in labels])
-        classifier = small().fit(texts, labels, sample_weight=weights)
+        classifier = small(nodes="dense").fit(texts, labels, sample_weight=weights)
         no_yes = classifier.model_.probability(texts[:1], ["no", "yes"])[0]
         probabilities = dict(zip(["no", "yes"], no_yes, strict=True))
         assert probabilities.pop(heavy) > 0.75
@@ -435,7 +435,9 @@ def test_pipeline() -> None:
 
 
 def test_grid_search_on_texts_with_label_lists() -> None:
-    search = GridSearchCV(small(), {"epochs": np.array([1, 20]), "lr": [0.001, 0.2]}, cv=KFold(2))
+    search = GridSearchCV(
+        small(nodes="dense"), {"epochs": np.array([1, 20]), "lr": [0.001, 0.2]}, cv=KFold(2)
+    )
     search.fit(TRAIN_TEXTS, TRAIN_LABELS)
     assert search.best_params_ == {"epochs": 20, "lr": 0.2}
     assert search.best_score_ > 0.95

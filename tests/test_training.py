@@ -32,6 +32,7 @@ from labeltree.training import Progress, estimate, train, tree_seed
 
 TOY = make_toy(100)
 SMALL: dict[str, Any] = dict(dim=8, epochs=3, arity=2, max_leaves=3)
+SMALL_DENSE: dict[str, Any] = SMALL | {"nodes": "dense"}
 DENSE = np.zeros((100, N_FEATURES), np.float32)
 DENSE[np.repeat(np.arange(100), np.diff(TOY.X.indptr)), TOY.X.indices] = 1
 
@@ -137,11 +138,12 @@ ODD: dict[str, tuple[Any, Any, dict[str, Any]]] = {
 }
 
 
+@pytest.mark.parametrize("nodes", ["dense", "sparse"])
 @pytest.mark.parametrize("tree", ["kmeans", "huffman", "complete", "flat"])
 @pytest.mark.parametrize("case", ODD)
-def test_odd_data_makes_a_model(case: str, tree: str, tmp_path: Path) -> None:
+def test_odd_data_makes_a_model(case: str, tree: str, nodes: str, tmp_path: Path) -> None:
     X, Y, parameters = ODD[case]
-    model = train(X, Y, **(SMALL | {"tree": tree, "trees": 2} | parameters))
+    model = train(X, Y, **(SMALL | {"nodes": nodes, "tree": tree, "trees": 2} | parameters))
     ids, probabilities = model.predict_arrays(X, k=3)
     assert np.all((probabilities >= 0) & (probabilities <= 1))
     assert np.all(ids[:, 0] >= 0)
@@ -159,11 +161,19 @@ def test_a_label_of_every_row_is_certain_and_of_no_row_impossible() -> None:
     assert np.all((found[:, 2] > 0) & (found[:, 2] < 1))
 
 
-def test_weights_shift_probabilities() -> None:
+@pytest.mark.parametrize(
+    ("n_rows", "parameters"),
+    [
+        (100, dict(nodes="dense", dim=8, epochs=20, lr=0.02)),
+        (100, dict(nodes="sparse", loss="log", rare_weight=0.0)),  # too few rows to calibrate on
+        (1000, dict(nodes="sparse", loss="log")),
+    ],
+)
+def test_weights_shift_probabilities(n_rows: int, parameters: dict[str, Any]) -> None:
     """Equal rows with contradicting labels: the probabilities are the shares of the weight."""
-    texts, Y = ["same words"] * 100, [["a"]] * 50 + [["b"]] * 50
-    weight = np.repeat([3.0, 1.0], 50)
-    model = train(texts, Y, sample_weight=weight, dim=8, epochs=20, lr=0.02)
+    texts, Y = ["same words"] * n_rows, [["a"], ["b"]] * (n_rows // 2)
+    weight = np.tile([3.0, 1.0], n_rows // 2)
+    model = train(texts, Y, sample_weight=weight, **parameters)
     found = model.probability(texts[:1], ["a", "b"])[0]
     np.testing.assert_allclose(found, [0.75, 0.25], atol=0.05)
 
@@ -178,14 +188,14 @@ def test_a_label_whose_rows_weigh_nothing_is_impossible() -> None:
 @pytest.mark.parametrize("optimizer", ["sgd", "adagrad"])
 def test_a_step_too_large_is_an_error_that_names_one_to_try(optimizer: str) -> None:
     with pytest.raises(TrainingError, match=r"epoch \d+: lr=1e\+15 .* try lr=0\.1"):
-        train(TOY.texts, TOY.Y, optimizer=optimizer, batch_size=1, lr=1e15, **SMALL)
+        train(TOY.texts, TOY.Y, optimizer=optimizer, batch_size=1, lr=1e15, **SMALL_DENSE)
 
 
 def test_the_suggested_step_leads_to_one_that_works() -> None:
     lr = 100.0
     for _ in range(5):
         try:
-            model = train(TOY.texts, TOY.Y, optimizer="sgd", batch_size=8, lr=lr, **SMALL)
+            model = train(TOY.texts, TOY.Y, optimizer="sgd", batch_size=8, lr=lr, **SMALL_DENSE)
             break
         except TrainingError as error:
             lr = float(str(error).rpartition("lr=")[2])
@@ -221,7 +231,9 @@ def test_seeds_of_trees_differ_and_the_first_is_the_models() -> None:
 @pytest.mark.parametrize("kind", ["text", "vectors"])
 @pytest.mark.parametrize("tree", ["kmeans", "flat", "complete"])
 def test_estimates_are_near_the_truth(kind: str, tree: str, tmp_path: Path) -> None:
-    parameters: dict[str, Any] = dict(dim=400, tree=tree, arity=2, max_leaves=2, trees=2, epochs=1)
+    parameters: dict[str, Any] = dict(
+        nodes="dense", dim=400, tree=tree, arity=2, max_leaves=2, trees=2, epochs=1
+    )
     guess = estimate(TOY.rows(kind), TOY.Y, **parameters)
     model = train(TOY.rows(kind), TOY.Y, **parameters)
     assert (guess.n_rows, guess.n_labels, guess.n_features) == (100, N_LABELS, model.n_features)
@@ -247,13 +259,13 @@ def test_numbers_of_numpy_are_parameters(tmp_path: Path) -> None:
 def test_estimate_checks_the_tree_and_counts_the_batch() -> None:
     with pytest.raises(ParameterError, match="oak"):
         estimate(TOY.texts, TOY.Y, tree="oak")
-    small, large = (estimate(TOY.texts, TOY.Y, dim=1000, batch_size=size) for size in (1, 100))
+    dense = make_config({"nodes": "dense", "dim": 10})
+    small, large = (estimate(TOY.texts, TOY.Y, config=dense, dim=1000, batch_size=size) for size in (1, 100))
     # two vectors per example, and one for the root and for each visited block of siblings
     assert large.peak_bytes - small.peak_bytes >= 99 * 4 * 1000 * 4
-    flat = estimate(
-        TOY.texts, np.pad(TOY.indicator, ((0, 0), (0, 64_000))), dim=10, tree="flat", batch_size=64
-    )
-    deep = estimate(TOY.texts, np.pad(TOY.indicator, ((0, 0), (0, 64_000))), dim=10, tree="huffman", arity=2)
+    Y = np.pad(TOY.indicator, ((0, 0), (0, 64_000)))
+    flat = estimate(TOY.texts, Y, config=dense, tree="flat", batch_size=64)
+    deep = estimate(TOY.texts, Y, config=dense, tree="huffman", arity=2)
     for guess, has_many_blocks in ((flat, True), (deep, False)):
         in_training = guess.parameter_bytes // (10 + 4) * 40  # a byte per number and a scale; in 32 bits
         rest = guess.peak_bytes - guess.data_bytes - guess.parameter_bytes - in_training

@@ -24,7 +24,9 @@ _STEPS = 50
 _NO_CHANGE = np.array([1.0, 1.0, 0.0])
 
 
-def calibrate(fit: SparseFit, tree: LabelTree, X: SparseRows, Y: LabelRows, pool: Pool) -> SparseParameters:
+def calibrate(
+    fit: SparseFit, tree: LabelTree, X: SparseRows, Y: LabelRows, weight: NDArray[np.float32], pool: Pool
+) -> SparseParameters:
     """The parameters with the map that suits the held-out rows; as they are if there are none."""
     if fit.without_held_out is None or len(fit.held_out) == 0:
         return fit.parameters
@@ -40,7 +42,9 @@ def calibrate(fit: SparseFit, tree: LabelTree, X: SparseRows, Y: LabelRows, pool
 
     pool.map(find, row_slices(len(fit.held_out), 4 * pool.threads))
     is_right = np.isin(fit.held_out[:, None] * Y.n_labels + ids, _pairs(Y))
-    map = fit_map(probabilities.ravel(), is_right.ravel())
+    # The weights of the training, or the map would undo what they changed.
+    weight_of_pair = np.repeat(weight[fit.held_out], k)
+    map = fit_map(probabilities.ravel(), is_right.ravel(), weight_of_pair)
     return fit.parameters._replace(calibration=map.astype(np.float32))
 
 
@@ -49,7 +53,9 @@ def _pairs(Y: LabelRows) -> NDArray[np.int64]:
     return np.repeat(np.arange(Y.n_rows), np.diff(Y.indptr)) * Y.n_labels + Y.indices
 
 
-def fit_map(probabilities: NDArray[np.float32], is_right: NDArray[np.bool_]) -> NDArray[np.float64]:
+def fit_map(
+    probabilities: NDArray[np.float32], is_right: NDArray[np.bool_], weight: NDArray[np.float32]
+) -> NDArray[np.float64]:
     """The most likely a, b, c of sigmoid(a log p - b log(1 - p) + c) with a, b > 0 (beta calibration).
 
     Newton's method, steps halved until they gain: from "no change" a full one may lead far astray. A factor
@@ -57,19 +63,19 @@ def fit_map(probabilities: NDArray[np.float32], is_right: NDArray[np.bool_]) -> 
     """
     p = np.clip(probabilities.astype(np.float64), 1e-9, 1.0 - 1e-6)
     features = np.stack([np.log(p), -np.log1p(-p), np.ones_like(p)])
-    sign = np.where(is_right, 1.0, -1.0)
+    sign, weight_64 = np.where(is_right, 1.0, -1.0), weight.astype(np.float64)
 
     def losses(map: NDArray[np.float64]) -> NDArray[np.float64]:
         return np.logaddexp(0.0, -sign * (map[:, None] * features).sum(axis=0))
 
     def objective(map: NDArray[np.float64]) -> float:
-        return float(losses(map).sum() + 0.5 * _PRIOR * ((map - _NO_CHANGE) ** 2).sum())
+        return float((weight_64 * losses(map)).sum() + 0.5 * _PRIOR * ((map - _NO_CHANGE) ** 2).sum())
 
     map, lowest = _NO_CHANGE.copy(), objective(_NO_CHANGE)
     for _ in range(_STEPS):
         wrong = -np.expm1(-losses(map))  # the probability of what is not so
-        gradient = (features * (sign * wrong)).sum(axis=1) - _PRIOR * (map - _NO_CHANGE)
-        curvature = features * (wrong * (1.0 - wrong))
+        gradient = (features * (weight_64 * sign * wrong)).sum(axis=1) - _PRIOR * (map - _NO_CHANGE)
+        curvature = features * (weight_64 * wrong * (1.0 - wrong))
         hessian = np.array([[(row * other).sum() for other in features] for row in curvature])
         free = np.flatnonzero((map > [_LEAST_SLOPE, _LEAST_SLOPE, -np.inf]) | (gradient > 0.0))
         step = np.zeros(3)

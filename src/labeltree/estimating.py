@@ -78,7 +78,8 @@ def _cpu_times(config: Config, data: TrainingData, shape: _Shape) -> tuple[float
     if config.tree != "flat":
         return seconds, 1.0
     tree = dataclasses.replace(config, tree="kmeans")
-    return seconds, seconds / _cpu_seconds(tree, data, _guess_shape(tree, len(data.labels)))
+    of_kmeans = _cpu_seconds(tree, data, _guess_shape(tree, len(data.labels)))
+    return seconds, seconds / of_kmeans if of_kmeans else 1.0  # 0 where no row has a feature
 
 
 def _cpu_seconds(config: Config, data: TrainingData, shape: _Shape) -> float:

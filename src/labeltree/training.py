@@ -118,7 +118,7 @@ def _fit_sparse(
 ) -> Parameters:  # fmt: skip
     seed, watch = tree_seed(config.seed, number), _task_watch(config, number, report)
     fit = fit_sparse(data.X, data.Y, tree, config, weight=weight, seed=seed, pool=pool, report=watch)
-    return calibrate(fit, tree, data.X, data.Y, pool)
+    return calibrate(fit, tree, data.X, data.Y, weight, pool)
 
 
 def tree_seed(seed: int, number: int) -> int:

@@ -35,7 +35,7 @@ LOG_ODDS = {"squared-hinge": (3.0, 1.0), "log": (1.0, 0.0)}  # factor, summand
 DEFAULT_C = {"squared-hinge": 0.5, "log": 5.0}
 HELD_OUT = 10  # one row in so many is left out at first, to calibrate the probabilities ...
 MOST_HELD_OUT = 5000  # ... which are two numbers only
-LEAST_HELD_OUT = 50
+LEAST_HELD_OUT = 10
 HELD_OUT_BLOCKS = 25  # rows next to each other are often alike: they are held out together
 FIRST_TOLERANCE = 4.0  # times the tolerance: weights need not be exact before the held-out rows join
 NO_DUAL = -30.0  # a variable of the log loss, as a logit, that is as good as 0
@@ -118,8 +118,9 @@ def choose_held_out(weight: NDArray[np.float32]) -> NDArray[np.int64]:
     n_held_out = min(n_rows // HELD_OUT, MOST_HELD_OUT)
     if n_held_out < LEAST_HELD_OUT:
         return np.empty(0, np.int64)
-    starts = np.arange(HELD_OUT_BLOCKS) * n_rows // HELD_OUT_BLOCKS
-    rows = np.unique(starts[:, None] + np.arange(n_held_out // HELD_OUT_BLOCKS))
+    n_blocks = min(HELD_OUT_BLOCKS, n_held_out)
+    starts = np.arange(n_blocks) * n_rows // n_blocks
+    rows = np.unique(starts[:, None] + np.arange(n_held_out // n_blocks))
     return rows[weight[rows] > 0]
 
 
