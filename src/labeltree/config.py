@@ -128,7 +128,9 @@ class Config:
     link: str = _parameter(
         "plt", "How scores of siblings become probabilities.", choices=("plt",), group="nodes"
     )
-    dim: int = _parameter(256, "Length of the word and node vectors.", low=1, high=1 << 14, group="nodes")
+    dim: int = _parameter(
+        256, "Length of the word and node vectors (dense).", low=1, high=1 << 14, group="nodes"
+    )
 
     solver: str = _parameter(
         "dual",
@@ -160,7 +162,11 @@ class Config:
         group="sparse nodes",
     )
     l1: float = _parameter(
-        0.0, "Weight of |w| beside |w|²/2 (dual): weights that are exactly 0.", low=0.0, group="sparse nodes"
+        0.0,
+        "Weight of |w| beside |w|²/2 (dual): weights that are exactly 0.",
+        low=0.0,
+        high=1e6,
+        group="sparse nodes",
     )
     bias: float = _parameter(
         0.2, "Value of a feature that every row has; 0 for none.", low=0.0, high=1e3, group="sparse nodes"
@@ -169,13 +175,20 @@ class Config:
         0.05,
         "Stop when a pass changes the dual variables by less than this part of them (dual).",
         low=0.0,
+        high=1e3,
         group="sparse nodes",
     )
     max_iterations: int = _parameter(
         20, "Most passes over a node's examples (dual).", low=1, high=100_000, group="sparse nodes"
     )
-    prune: float = _parameter(0.1, "Drop weights closer to 0 than this.", low=0.0, group="sparse nodes")
-    eta: float = _parameter(2.0, "First step size (sgd).", low=0.0, group="sparse nodes")
+    prune: float = _parameter(
+        0.1,
+        "Drop weights closer to 0 than this (for rows of length 1).",
+        low=0.0,
+        high=1e6,
+        group="sparse nodes",
+    )
+    eta: float = _parameter(2.0, "First step size (sgd).", low=0.0, high=1e3, group="sparse nodes")
     eta_power: float = _parameter(
         0.5,
         "A node's t-th step is eta * (1/t)^this (sgd).",
@@ -184,16 +197,20 @@ class Config:
         group="sparse nodes",
     )
 
-    epochs: int = _parameter(6, "Passes over the training data.", low=1, high=100_000, group="training")
+    epochs: int = _parameter(
+        6, "Passes over the training data (dense, sgd).", low=1, high=100_000, group="training"
+    )
     optimizer: str = _parameter(
         "adagrad",
-        "How steps are scaled; sgd with batch size 1 is the paper's.",
+        "How steps are scaled; sgd with batch size 1 is the paper's (dense).",
         choices=("adagrad", "sgd"),
         group="training",
     )
-    lr: float = _parameter(0.1, "First step size; it falls linearly to 0.", low=0.0, group="training")
-    l2: float = _parameter(1e-4, "L2 regularisation of all parameters but biases.", low=0.0, group="training")
-    batch_size: int = _parameter(64, "Examples per step.", low=1, high=1 << 20, group="training")
+    lr: float = _parameter(0.1, "First step size; it falls linearly to 0 (dense).", low=0.0, group="training")
+    l2: float = _parameter(
+        1e-4, "L2 regularisation of all parameters but biases (dense, sgd).", low=0.0, group="training"
+    )
+    batch_size: int = _parameter(64, "Examples per step (dense).", low=1, high=1 << 20, group="training")
     trees: int = _parameter(
         1, "Trees of the ensemble; their probabilities are averaged.", low=1, high=1000, group="training"
     )

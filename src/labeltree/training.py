@@ -65,8 +65,8 @@ def train(
     ``X`` is the path of a data file with labels (``-``: standard input), or a list of texts or a sparse or
     dense matrix; then ``Y`` is a list of lists of labels or an indicator matrix, and ``label_names`` may give
     the names of the labels in the order of their ids (of the matrix' columns). ``parameters`` are those of
-    :class:`labeltree.config.Config`. The callback gets a :class:`Progress` several times per epoch; what it
-    raises ends the training.
+    :class:`labeltree.config.Config`. The callback gets a :class:`Progress` again and again, one call at a
+    time, but maybe from another thread; what it raises ends the training.
     """
     config = _merge_config(config, preset, parameters)
     check_tree(config)
@@ -87,10 +87,13 @@ def train(
             profiles = label_profiles(data.X, data.Y, pool, ENTRIES_PER_LABEL, config.profiles)
         trees = []
         for number in range(config.trees):
+            built: dict[Config, LabelTree] = {}  # both kinds of nodes may have the same
             for kind in node_kinds(config):
                 seed, shape = tree_seed(config.seed, number), with_arity(config, kind, len(names))
                 report(_stage("tree", config, 0.0, number))
-                tree = build_tree(shape, data.X, data.Y, names, pool, seed, profiles)
+                if shape not in built:
+                    built[shape] = build_tree(shape, data.X, data.Y, names, pool, seed, profiles)
+                tree = built[shape]
                 report(_stage("tree", config, 1.0, number))
                 fit = _fit_dense if kind == "dense" else _fit_sparse
                 trees.append((tree, fit(data, tree, config, weight, number, pool, report)))

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from labeltree.config import Config, parameters, with_arity
+from labeltree.config import Config, node_kinds, parameters, with_arity
 from labeltree.data.rows import LabelRows, SparseRows
 from labeltree.errors import ParameterError
 from labeltree.parallel import Pool
@@ -35,11 +35,11 @@ def build_tree(
 ) -> LabelTree:
     """The tree that ``config.tree`` names: a builder's, or the one in that file.
 
-    An arity of 0 is that of dense nodes. ``seed`` is that of the config, unless an ensemble gives each of its
+    ``seed`` is that of the config, unless an ensemble gives each of its
     trees another; ``profiles`` are those of the labels (of the kind ``config.profiles``), if they are known
     already.
     """
-    config = with_arity(config, "dense", Y.n_labels)
+    config = with_arity(config, node_kinds(config)[-1], Y.n_labels)
     if config.tree == "kmeans":
         from labeltree.build.kmeans import build_kmeans
         from labeltree.build.profiles import ENTRIES_PER_LABEL, label_profiles

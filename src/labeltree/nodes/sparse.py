@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 import threading
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -34,7 +35,7 @@ ROWS_PER_BUCKET = 3
 LOG_ODDS = {"squared-hinge": (3.0, 1.0), "log": (1.0, 0.0)}  # factor, summand
 DEFAULT_C = {"squared-hinge": 0.5, "log": 5.0}
 HELD_OUT = 10  # one row in so many is left out at first, to calibrate the probabilities ...
-MOST_HELD_OUT = 5000  # ... which are two numbers only
+MOST_HELD_OUT = 5000  # ... which are three numbers only
 LEAST_HELD_OUT = 10
 HELD_OUT_BLOCKS = 25  # rows next to each other are often alike: they are held out together
 FIRST_TOLERANCE = 4.0  # times the tolerance: weights need not be exact before the held-out rows join
@@ -146,7 +147,7 @@ class _Tasks:
         from labeltree.kernels.sparse import count_positive, fill_positive
 
         self.rows, self.tree, self.config, self.seed = rows, tree, config, seed
-        self.method = _method(config)
+        self.method, self.prune = _method(config), _least_weight(config, rows)
         self.start = chunk_starts(tree)
         count, node_weight = np.zeros(tree.n_nodes + 1, np.int64), np.zeros(tree.n_nodes)
         labels = (tree.parent, tree.leaf_of_label, Y.indptr, Y.indices, rows.weight)
@@ -249,7 +250,7 @@ class _Tasks:
         scale = largest / np.float32(127.0)
         scale[scale < np.finfo(np.float32).tiny] = 0.0  # too few digits: its steps would not be 127
         # What is less than half a step would become 0; columns without a learned node keep nothing.
-        least = np.maximum(np.float32(self.config.prune), scale * np.float32(0.50001))
+        least = np.maximum(self.prune, scale * np.float32(0.50001))
         is_kept = np.zeros(n_columns, np.bool_)
         is_kept[:n_children] = self.is_learned[nodes] & (scale[:n_children] > 0)
         least[~is_kept] = np.inf
@@ -277,6 +278,15 @@ def _diverged(config: Config) -> TrainingError:
         f"weights are no longer finite: the features' values are too large; scale them, or set row_norm='l2' "
         f"(it is {config.row_norm!r})"
     )
+
+
+def _least_weight(config: Config, rows: Rows) -> np.float32:
+    """``prune`` for rows of length 1; the weights of longer rows are the smaller."""
+    if config.row_norm != "none":
+        return np.float32(config.prune)
+    n_filled = max(1, int(np.count_nonzero(np.diff(rows.indptr))))
+    squares = float(np.square(rows.values, dtype=np.float64).sum())
+    return np.float32(config.prune / max(math.sqrt(squares / n_filled), 1e-30))
 
 
 def _method(config: Config) -> Any:
