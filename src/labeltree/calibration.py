@@ -63,8 +63,7 @@ def fit_map(
     """
     p = np.clip(probabilities.astype(np.float64), 1e-9, 1.0 - 1e-6)
     features = np.stack([np.log(p), -np.log1p(-p), np.ones_like(p)])
-    sign = np.where(is_right, 1.0, -1.0)
-    weight_64 = weight / np.mean(weight, dtype=np.float64)  # the prior counts as much in any unit
+    sign, weight_64 = np.where(is_right, 1.0, -1.0), weight.astype(np.float64)
 
     def losses(map: NDArray[np.float64]) -> NDArray[np.float64]:
         return np.logaddexp(0.0, -sign * (map[:, None] * features).sum(axis=0))
@@ -81,7 +80,12 @@ def fit_map(
         free = np.flatnonzero((map > [_LEAST_SLOPE, _LEAST_SLOPE, -np.inf]) | (gradient > 0.0))
         step = np.zeros(3)
         # Three equations: small enough that no threads of a library change the result.
-        step[free] = np.linalg.solve(hessian[np.ix_(free, free)] + _PRIOR * np.eye(len(free)), gradient[free])
+        try:
+            step[free] = np.linalg.solve(
+                hessian[np.ix_(free, free)] + _PRIOR * np.eye(len(free)), gradient[free]
+            )
+        except np.linalg.LinAlgError:  # weights so large that the prior is rounded away
+            break
         while np.abs(step).max() > 1e-9:
             moved = np.maximum(map + step, [_LEAST_SLOPE, _LEAST_SLOPE, -np.inf])
             if objective(moved) < lowest:
