@@ -68,7 +68,7 @@ def solve(problem: Problem, config: Config, *, seed: int = 3) -> dict[int, Weigh
     X, Y, weight = arrays_of(problem)
     held_out = np.zeros(X.n_rows, np.bool_)
     held_out[choose_held_out(weight)] = True
-    tasks = _Tasks(Rows(*X[:3], weight, held_out), Y, problem.tree, config, X.n_columns, seed)
+    tasks = _Tasks(Rows(*X[:3], weight, held_out), Y, problem.tree, config, seed)
     found: dict[int, Weights] = {}
 
     def keep(chunk: int, weights: NDArray[np.float32], features: NDArray[np.int32]) -> Any:

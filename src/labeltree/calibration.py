@@ -28,7 +28,7 @@ def calibrate(
     fit: SparseFit, tree: LabelTree, X: SparseRows, Y: LabelRows, weight: NDArray[np.float32], pool: Pool
 ) -> SparseParameters:
     """The parameters with the map that suits the held-out rows; as they are if there are none."""
-    if fit.without_held_out is None or len(fit.held_out) == 0:
+    if fit.without_held_out is None:
         return fit.parameters
     arrays = take_rows((X.indptr, X.indices, X.values), fit.held_out)
     search = TreeSearch(tree, fit.without_held_out, X.n_columns)

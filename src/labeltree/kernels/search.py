@@ -13,7 +13,9 @@ from typing import NamedTuple
 import numpy as np
 
 from labeltree.kernels.arithmetic import fast_exp
+from labeltree.kernels.check import CANONICAL, check_row
 from labeltree.kernels.jit import inlined
+from labeltree.kernels.weights import NORM_NONE, normalize_row
 
 FIRST_QUEUE = 512
 _KEPT_BLOCKS = 32  # of siblings' scores, for the labels of a row ...
@@ -210,6 +212,24 @@ def search_topk(nodes, indptr, indices, values, k, threshold, normalize, out_ids
                 out_ids[row, place] = -best_label[0]
                 out_probabilities[row, place] = probability
             found = pop(best_log, best_label, found)
+
+
+@inlined
+def search_row(
+    nodes, n_features, indices, values, n, norm, k, threshold, normalize, out_ids, out_probabilities
+):
+    """:func:`search_topk` of one row, the first ``n`` entries, which are checked and normalised first.
+
+    Returns what is wrong with them (nothing is found then), or CANONICAL.
+    """
+    code, _ = check_row(indices, values, 0, n, n_features)
+    if code == CANONICAL:
+        if norm != NORM_NONE:
+            normalize_row(values, 0, n, norm)
+        indptr = np.empty(2, np.int64)
+        indptr[0], indptr[1] = 0, n
+        search_topk(nodes, indptr, indices, values, k, threshold, normalize, out_ids, out_probabilities)
+    return code
 
 
 @inlined

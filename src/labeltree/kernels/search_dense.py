@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from labeltree.kernels.addresses import address_table, matrix_at, vector_at
 from labeltree.kernels.arithmetic import score_rows, sum_rows
-from labeltree.kernels.check import CANONICAL, check_row
 from labeltree.kernels.jit import INLINED, holds, inlined, kernel
 from labeltree.kernels.search import (
     Kernels,
@@ -25,10 +24,10 @@ from labeltree.kernels.search import (
     score_nodes,
     scores_whole_blocks,
     search_above,
+    search_row,
     search_topk,
 )
 from labeltree.kernels.search_beam import search_beam
-from labeltree.kernels.weights import NORM_NONE, normalize_row
 
 _LARGEST = np.float32(1e15)  # of a hidden vector's entries: scores from them stay finite
 
@@ -148,19 +147,12 @@ def dense_topk(table, indptr, indices, values, k, threshold, normalize, out_ids,
 
 @kernel
 def dense_topk_row(table, indices, values, n, norm, k, threshold, normalize, out_ids, out_probabilities):
-    """:func:`dense_topk` of one row, the first ``n`` entries, which are checked and normalised first.
-
-    Returns what is wrong with them (nothing is found then), or CANONICAL.
-    """
+    """:func:`.search.search_row`."""
     nodes = _nodes_at(table)
-    code, _ = check_row(indices, values, 0, n, nodes.embedding.shape[0])
-    if code == CANONICAL:
-        if norm != NORM_NONE:
-            normalize_row(values, 0, n, norm)
-        indptr = np.empty(2, np.int64)
-        indptr[0], indptr[1] = 0, n
-        search_topk(nodes, indptr, indices, values, k, threshold, normalize, out_ids, out_probabilities)
-    return code
+    n_features = nodes.embedding.shape[0]
+    return search_row(
+        nodes, n_features, indices, values, n, norm, k, threshold, normalize, out_ids, out_probabilities
+    )
 
 
 @kernel

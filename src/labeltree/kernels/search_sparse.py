@@ -15,7 +15,6 @@ from numba.extending import overload
 from numpy.typing import NDArray
 
 from labeltree.kernels.addresses import address_table, matrix_at, vector_at
-from labeltree.kernels.check import CANONICAL, check_row
 from labeltree.kernels.jit import INLINED, holds, inlined, kernel
 from labeltree.kernels.search import (
     Kernels,
@@ -27,12 +26,12 @@ from labeltree.kernels.search import (
     score_nodes,
     scores_whole_blocks,
     search_above,
+    search_row,
     search_topk,
 )
 from labeltree.kernels.search_beam import search_beam
 from labeltree.kernels.sparse_arrays import SparseParameters
 from labeltree.kernels.sparse_chunk import bucket_of
-from labeltree.kernels.weights import NORM_NONE, normalize_row
 
 _LARGEST = np.float32(1e30)  # of a row's values: sums of their products with bytes stay finite
 _STAGE = 128  # features that are looked up together
@@ -244,16 +243,11 @@ def sparse_topk(table, indptr, indices, values, k, threshold, normalize, out_ids
 
 @kernel
 def sparse_topk_row(table, indices, values, n, norm, k, threshold, normalize, out_ids, out_probabilities):
-    """:func:`sparse_topk` of one row, as :func:`.search_dense.dense_topk_row`."""
-    code, _ = check_row(indices, values, 0, n, table[_SIZES, 2])
-    if code == CANONICAL:
-        if norm != NORM_NONE:
-            normalize_row(values, 0, n, norm)
-        indptr = np.empty(2, np.int64)
-        indptr[0], indptr[1] = 0, n
-        nodes = _nodes_at(table, indices, values)
-        search_topk(nodes, indptr, indices, values, k, threshold, normalize, out_ids, out_probabilities)
-    return code
+    """:func:`.search.search_row`."""
+    nodes, n_features = _nodes_at(table, indices, values), table[_SIZES, 2]
+    return search_row(
+        nodes, n_features, indices, values, n, norm, k, threshold, normalize, out_ids, out_probabilities
+    )
 
 
 @kernel

@@ -64,7 +64,7 @@ def fit_sparse(
     is_held_out = np.zeros(X.n_rows, np.bool_)
     is_held_out[held_out] = True
     rows = Rows(X.indptr, X.indices, X.values, weight, is_held_out)
-    tasks = _Tasks(rows, Y, tree, config, X.n_columns, seed)
+    tasks = _Tasks(rows, Y, tree, config, seed)
     order = np.argsort(-tasks.cost, kind="stable")
     order = order[tasks.cost[order] > 0]
     found: dict[int, tuple[_Solved, _Solved]] = {}
@@ -119,9 +119,8 @@ def choose_held_out(weight: NDArray[np.float32]) -> NDArray[np.int64]:
     n_held_out = min(n_rows // HELD_OUT, MOST_HELD_OUT)
     if n_held_out < LEAST_HELD_OUT:
         return np.empty(0, np.int64)
-    n_blocks = min(HELD_OUT_BLOCKS, n_held_out)
-    starts = np.arange(n_blocks) * n_rows // n_blocks
-    rows = np.unique(starts[:, None] + np.arange(n_held_out // n_blocks))
+    starts = np.arange(HELD_OUT_BLOCKS) * n_rows // HELD_OUT_BLOCKS
+    rows = np.unique(starts[:, None] + np.arange(n_held_out // HELD_OUT_BLOCKS))
     return rows[weight[rows] > 0]
 
 
@@ -141,9 +140,7 @@ class _Scratch:
 class _Tasks:
     """One task per chunk of siblings: gather their parent's rows, solve, prune."""
 
-    def __init__(
-        self, rows: Rows, Y: LabelRows, tree: LabelTree, config: Config, n_features: int, seed: int
-    ) -> None:
+    def __init__(self, rows: Rows, Y: LabelRows, tree: LabelTree, config: Config, seed: int) -> None:
         from labeltree.kernels.sparse import count_positive, fill_positive
 
         self.rows, self.tree, self.config, self.seed = rows, tree, config, seed
@@ -218,13 +215,12 @@ class _Tasks:
         return self.node_rows[self.node_indptr[first] : self.node_indptr[last]]
 
     def _first_state(self, chunk: int, examples: Gathered, n_features: int) -> State:
-        n = len(examples.squares)
-        n_columns = int(-(-(self.start[chunk + 1] - self.start[chunk]) // LANES) * LANES)
+        n, first, last = len(examples.squares), int(self.start[chunk]), int(self.start[chunk + 1])
+        n_columns = -(-(last - first) // LANES) * LANES
         weights = np.zeros((n_features + (self.config.bias > 0), n_columns), np.float32)
         shape = (0, 0) if self.config.solver == "sgd" else (n, n_columns)
         dual = np.full(shape, NO_DUAL if self.config.loss == "log" else 0.0, np.float32)
         random = np.array([self.seed], np.uint64) ^ np.uint64((chunk + 1) * 0x9E3779B97F4A7C15 % 2**64)
-        first, last = int(self.start[chunk]), int(self.start[chunk + 1])
         n_positive = np.maximum(1, np.diff(self.node_indptr[first : last + 1]))
         positive_weight = np.ones(n_columns, np.float32)
         positive_weight[: last - first] = self.config.positive_weight * (
