@@ -15,7 +15,7 @@ from labeltree.data.rows import LabelRows, SparseRows
 from labeltree.kernels.sparse_arrays import SparseParameters
 from labeltree.nodes.dense import DenseParameters
 from labeltree.nodes.quantized import quantize
-from labeltree.nodes.sparse import chunk_starts
+from labeltree.nodes.sparse_tasks import chunk_starts
 from labeltree.predicting import Parameters
 
 WIDE = 150  # labels of a flat tree: three blocks of siblings

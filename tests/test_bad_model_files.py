@@ -26,8 +26,8 @@ from labeltree.errors import (
     NotAModelError,
     TruncatedModelError,
 )
+from labeltree.kernels.sparse_arrays import SparseParameters
 from labeltree.model import Model
-from labeltree.nodes.sparse import SparseParameters
 from labeltree.persist import read_model, write_model
 
 TOY = make_toy(80)

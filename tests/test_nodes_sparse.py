@@ -21,15 +21,8 @@ from labeltree.config import Config
 from labeltree.data.rows import LabelRows, SparseRows
 from labeltree.errors import TrainingError
 from labeltree.kernels.sparse_arrays import LANES, Rows, SparseParameters
-from labeltree.nodes.sparse import (
-    LOG_ODDS,
-    SparseFit,
-    _Scratch,
-    _Tasks,
-    choose_held_out,
-    chunk_starts,
-    fit_sparse,
-)
+from labeltree.nodes.sparse import SparseFit, choose_held_out, fit_sparse
+from labeltree.nodes.sparse_tasks import LOG_ODDS, Scratch, Tasks, chunk_starts
 from labeltree.parallel import Pool
 from labeltree.reference import sparse as reference
 from labeltree.reference.sparse import BIAS, Weights
@@ -68,7 +61,7 @@ def solve(problem: Problem, config: Config, *, seed: int = 3) -> dict[int, Weigh
     X, Y, weight = arrays_of(problem)
     held_out = np.zeros(X.n_rows, np.bool_)
     held_out[choose_held_out(weight)] = True
-    tasks = _Tasks(Rows(*X[:3], weight, held_out), Y, problem.tree, config, seed)
+    tasks = Tasks(Rows(*X[:3], weight, held_out), Y, problem.tree, config, seed)
     found: dict[int, Weights] = {}
 
     def keep(chunk: int, weights: NDArray[np.float32], features: NDArray[np.int32]) -> Any:
@@ -76,12 +69,12 @@ def solve(problem: Problem, config: Config, *, seed: int = 3) -> dict[int, Weigh
         for node in range(tasks.start[chunk], tasks.start[chunk + 1]):
             column = weights[:, node - tasks.start[chunk]].astype(float).tolist()
             if tasks.is_learned[node]:
-                found[node] = reference.shrink(dict(zip(names, column, strict=True)), float(tasks.method.l1))
+                found[node] = reference.shrink(dict(zip(names, column, strict=True)), config.l1 if config.solver == "dual" else 0.0)
 
-    tasks._pack = keep  # type: ignore[method-assign]
-    scratch = _Scratch(X.n_columns, X.n_rows)
-    for chunk in np.flatnonzero(tasks.cost > 0):
-        tasks.solve(int(chunk), scratch)
+    tasks.pack = keep  # type: ignore[method-assign]
+    scratch = Scratch(X.n_columns, X.n_rows)
+    for task in np.flatnonzero(tasks.cost > 0):
+        tasks.solve(int(task), scratch)
     return found
 
 

@@ -11,8 +11,8 @@ from test_nodes_sparse import METHODS, fit
 
 from labeltree.build.flat import build_flat
 from labeltree.config import Config
+from labeltree.kernels.sparse_arrays import SparseParameters
 from labeltree.kernels.sparse_chunk import bucket_of
-from labeltree.nodes.sparse import SparseParameters
 from labeltree.predicting import TreeSearch
 from labeltree.reference import search as reference
 from labeltree.tree import LabelTree

@@ -11,10 +11,11 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from labeltree.data.rows import LabelRows, SparseRows
-from labeltree.nodes.sparse import SparseFit, SparseParameters
+from labeltree.data.rows import LabelRows, SparseRows, take_rows
+from labeltree.kernels.sparse_arrays import SparseParameters
+from labeltree.nodes.sparse import SparseFit
 from labeltree.parallel import Pool, row_slices
-from labeltree.predicting import TreeSearch, take_rows
+from labeltree.predicting import TreeSearch
 from labeltree.tree import LabelTree
 
 LABELS_PER_ROW = 5
@@ -25,13 +26,19 @@ _NO_CHANGE = np.array([1.0, 1.0, 0.0])
 
 
 def calibrate(
-    fit: SparseFit, tree: LabelTree, X: SparseRows, Y: LabelRows, weight: NDArray[np.float32], pool: Pool
+    fit: SparseFit,
+    tree: LabelTree,
+    X: SparseRows,
+    Y: LabelRows,
+    weight: NDArray[np.float32],
+    pool: Pool,
+    link: str = "plt",
 ) -> SparseParameters:
     """The parameters with the map that suits the held-out rows; as they are if there are none."""
     if fit.without_held_out is None:
         return fit.parameters
     arrays = take_rows((X.indptr, X.indices, X.values), fit.held_out)
-    search = TreeSearch(tree, fit.without_held_out, X.n_columns)
+    search = TreeSearch(tree, fit.without_held_out, X.n_columns, link)
     k = min(LABELS_PER_ROW, tree.n_labels)
     ids = np.empty((len(fit.held_out), k), np.int32)
     probabilities = np.empty((len(fit.held_out), k), np.float32)

@@ -126,7 +126,10 @@ class Config:
         group="nodes",
     )
     link: str = _parameter(
-        "plt", "How scores of siblings become probabilities.", choices=("plt",), group="nodes"
+        "plt",
+        "How scores of siblings become probabilities: a logistic each, or a softmax (one label is picked).",
+        choices=("plt", "hsm"),
+        group="nodes",
     )
     dim: int = _parameter(
         256, "Length of the word and node vectors (dense).", low=1, high=1 << 14, group="nodes"

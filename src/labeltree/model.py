@@ -12,14 +12,14 @@ from numpy.typing import NDArray
 from labeltree.config import Config, plain
 from labeltree.data.bad_lines import BadLines
 from labeltree.data.matrices import copy_row, is_sparse, sparse_rows
-from labeltree.data.rows import LabelRows, SparseRows, pointers
+from labeltree.data.rows import Arrays, LabelRows, SparseRows, pointers
 from labeltree.errors import DataError, ParameterError
 from labeltree.features.strings import StringTable
 from labeltree.features.text import SHORT_TEXT, TextFeatures
 from labeltree.features.vectors import VectorFeatures
 from labeltree.model_file import Parts, parts_of_bytes, parts_to_bytes, read_parts, write_parts
 from labeltree.parallel import Pool, check_threads, row_slices
-from labeltree.predicting import Arrays, OneRow, Parameters, TreeSearch, above_average, best_of_trees
+from labeltree.predicting import OneRow, Parameters, TreeSearch, above_average, best_of_trees
 from labeltree.search_options import DEFAULT_BEAM, NO_BEAM, check_all_above, check_k, check_search
 from labeltree.streaming import Features, read_rows
 from labeltree.tree import LabelTree
@@ -46,9 +46,12 @@ class Model:
         self.label_counts = label_counts  # (n_labels,) training rows of each label
         self.n_examples = n_examples
         self.n_labels, self.n_features = len(labels), features.n_columns
-        self.trees = [TreeSearch(tree, parameters, self.n_features) for tree, parameters in trees]
+        self.trees = [
+            TreeSearch(tree, parameters, self.n_features, config.link) for tree, parameters in trees
+        ]
         self.skipped_lines = 0  # bad lines left out when this model was trained ...
         self.skipped_messages: list[str] = []  # ... and what was wrong with the first few
+        self.unused_rows = 0  # training rows without labels, where these were no examples
         self._names: list[str] | None = None
         self._row = OneRow(SHORT_TEXT * config.word_ngrams)
 
@@ -209,8 +212,8 @@ class Model:
 
     def __reduce__(self) -> tuple[Any, ...]:
         """A pickle or a copy holds the bytes of the model file, which are checked when it is restored."""
-        skipped = {"skipped_lines": self.skipped_lines, "skipped_messages": self.skipped_messages}
-        return _of_bytes, (parts_to_bytes(self._parts()),), skipped
+        told = ("skipped_lines", "skipped_messages", "unused_rows")
+        return _of_bytes, (parts_to_bytes(self._parts()),), {name: getattr(self, name) for name in told}
 
     def _parts(self) -> Parts:
         trees = [(search.tree, search.parameters) for search in self.trees]

@@ -9,18 +9,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from labeltree.data.rows import pointers
+from labeltree.data.rows import Arrays, pointers, take_rows
 from labeltree.features.tensors import read_only
 from labeltree.kernels.check import CANONICAL
+from labeltree.kernels.sparse_arrays import SparseParameters
+from labeltree.nodes.link import link_code
 from labeltree.nodes.quantized import QuantizedParameters
-from labeltree.nodes.sparse import SparseParameters, chunk_starts
+from labeltree.nodes.sparse_tasks import chunk_starts
 from labeltree.search_options import NO_BEAM
 from labeltree.tree import LabelTree
 
 if TYPE_CHECKING:
     from labeltree.kernels.search import Kernels
 
-Arrays = tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32]]  # indptr, indices, values
 Labels = tuple[NDArray[np.int64], NDArray[np.int32]]  # indptr, label ids
 
 
@@ -38,8 +39,8 @@ class OneRow(threading.local):
 class TreeSearch:
     """A tree with its node parameters, ready for the kernels (which get read-only arrays only)."""
 
-    def __init__(self, tree: LabelTree, parameters: Parameters, n_features: int) -> None:
-        self.tree = tree
+    def __init__(self, tree: LabelTree, parameters: Parameters, n_features: int, link: str = "plt") -> None:
+        self.tree, self.link = tree, link
         arrays = [read_only(array) for array in parameters]
         self.parameters = type(parameters)(*arrays)
         # Kernels are imported late, but not anew at each call: a call takes microseconds.
@@ -55,11 +56,11 @@ class TreeSearch:
         out_ids: NDArray[np.int32], out_probabilities: NDArray[np.float32], beam: int = NO_BEAM,
     ) -> None:  # fmt: skip
         """Fill the k best labels of each row; with a beam the best it finds, -1 where those are fewer."""
-        rows = _read_only(arrays)
+        rows, link = _read_only(arrays), link_code(self.link, normalize)
         if beam == NO_BEAM:
-            self.kernels.topk(self.table, *rows, k, threshold, normalize, out_ids, out_probabilities)
+            self.kernels.topk(self.table, *rows, k, threshold, link, out_ids, out_probabilities)
         else:
-            self.kernels.beam(self.table, *rows, k, beam, threshold, normalize, out_ids, out_probabilities)
+            self.kernels.beam(self.table, *rows, k, beam, threshold, link, out_ids, out_probabilities)
 
     def topk_row(
         self, row: OneRow, n: int, norm: int, k: int, threshold: np.float32, normalize: bool,
@@ -69,8 +70,9 @@ class TreeSearch:
 
         False, and nothing is filled, if there is something wrong with them.
         """
+        link = link_code(self.link, normalize)
         code = self.kernels.topk_row(
-            self.table, row.indices, row.values, n, norm, k, threshold, normalize, out_ids, out_probabilities
+            self.table, row.indices, row.values, n, norm, k, threshold, link, out_ids, out_probabilities
         )
         return code == CANONICAL
 
@@ -78,14 +80,14 @@ class TreeSearch:
         self, arrays: Arrays, threshold: np.float32, normalize: bool
     ) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32]]:
         """How many labels each row has above the threshold; their ids, sorted within rows; probabilities."""
-        n_rows = len(arrays[0]) - 1
+        n_rows, link = len(arrays[0]) - 1, link_code(self.link, normalize)
         capacity = max(1024, 8 * n_rows)
         indptr = np.zeros(n_rows + 1, np.int64)
         ids, probabilities = np.empty(capacity, np.int32), np.empty(capacity, np.float32)
         row = 0
         while True:
             row = self.kernels.above(
-                self.table, *_read_only(arrays), row, threshold, normalize, indptr, ids, probabilities
+                self.table, *_read_only(arrays), row, threshold, link, indptr, ids, probabilities
             )
             if row == n_rows:
                 break
@@ -97,9 +99,9 @@ class TreeSearch:
 
     def score(self, arrays: Arrays, labels: Labels, normalize: bool) -> NDArray[np.float32]:
         """The probability of each given label of each row."""
-        out = np.empty(len(labels[1]), np.float32)
+        out, link = np.empty(len(labels[1]), np.float32), link_code(self.link, normalize)
         self.kernels.labels(
-            self.table, *_read_only(arrays), read_only(labels[0]), read_only(labels[1]), normalize, out
+            self.table, *_read_only(arrays), read_only(labels[0]), read_only(labels[1]), link, out
         )
         return out
 
@@ -197,16 +199,6 @@ def best_of_trees(
         open_rows = open_rows[~done]
         depth *= 2
     return out_ids, out_probabilities
-
-
-def take_rows(arrays: Arrays, rows: NDArray[np.int64]) -> Arrays:
-    indptr, indices, values = arrays
-    if len(rows) == len(indptr) - 1:
-        return arrays
-    lengths = indptr[rows + 1] - indptr[rows]
-    new_indptr = pointers(lengths)
-    entries = np.repeat(indptr[rows] - new_indptr[:-1], lengths) + np.arange(new_indptr[-1])
-    return new_indptr, indices[entries], values[entries]
 
 
 def _best_per_row(

@@ -24,7 +24,7 @@ from labeltree.nodes.quantized import quantize
 from labeltree.nodes.sparse import fit_sparse
 from labeltree.parallel import Pool
 from labeltree.predicting import Parameters
-from labeltree.training_data import TrainingData, read_training_data
+from labeltree.training_data import TrainingData, read_training_data, with_labels
 from labeltree.tree import LabelTree
 
 
@@ -78,6 +78,8 @@ def train(
         watch_file = _file_watch(config, report)
         data = read_training_data(X, Y, config, format, skip_bad_lines, label_names, watch_file)
         weight = row_weights(sample_weight, data.X.n_rows)
+        if config.link == "hsm":
+            data, weight = with_labels(data, weight)
         report(_stage("read", config, 1.0)._replace(estimate=estimate_needs(config, data)))
         names = data.labels.strings()
         # Kept for the other trees; for a single one they are freed before training.
@@ -102,6 +104,7 @@ def train(
         config = dataclasses.replace(config, tree="file")  # a path means nothing on another machine
     model = Model(config, data.features, data.labels, counts, data.X.n_rows, trees)
     model.skipped_lines, model.skipped_messages = data.bad_lines.skipped, data.bad_lines.messages
+    model.unused_rows = data.unused_rows
     return model
 
 
@@ -121,7 +124,7 @@ def _fit_sparse(
 ) -> Parameters:  # fmt: skip
     seed, watch = tree_seed(config.seed, number), _task_watch(config, number, report)
     fit = fit_sparse(data.X, data.Y, tree, config, weight=weight, seed=seed, pool=pool, report=watch)
-    return calibrate(fit, tree, data.X, data.Y, weight, pool)
+    return calibrate(fit, tree, data.X, data.Y, weight, pool, config.link)
 
 
 def tree_seed(seed: int, number: int) -> int:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from labeltree.config import Config
 from labeltree.data.bad_lines import BadLines
@@ -14,7 +15,7 @@ from labeltree.data.formats import check_format, detect_format, where_labels_are
 from labeltree.data.labels import label_rows
 from labeltree.data.matrices import is_sparse, sparse_rows
 from labeltree.data.memory import text_blocks
-from labeltree.data.rows import LabelRows, SparseRows
+from labeltree.data.rows import LabelRows, SparseRows, pointers, take_rows
 from labeltree.errors import DataError
 from labeltree.features.strings import StringTable
 from labeltree.features.text import TextFeatures
@@ -31,6 +32,7 @@ class TrainingData(NamedTuple):
     labels: StringTable
     bad_lines: BadLines
     format: str = ""  # of the file; empty for objects in memory
+    unused_rows: int = 0  # without labels, where these are no examples
 
 
 def read_training_data(
@@ -101,6 +103,17 @@ def _read_memory(X: Any, Y: Any, config: Config, label_names: Sequence[str] | No
         row = int(np.searchsorted(labels.indptr, np.argmin(labels.indices), side="right")) - 1
         raise DataError(f"Y, row {row}: a label is not among the {len(names)} label_names")
     return TrainingData(features, rows, labels, StringTable.from_strings(names), BadLines())
+
+
+def with_labels(data: TrainingData, weight: NDArray[np.float32]) -> tuple[TrainingData, NDArray[np.float32]]:
+    """The rows that have labels, and their weights: a softmax cannot say that there is none."""
+    n_labels = np.diff(data.Y.indptr)
+    chosen = np.flatnonzero(n_labels)
+    if not weight[chosen].any():
+        raise DataError("sample_weight is zero for every row that has a label; link hsm needs one that counts")
+    X = SparseRows(*take_rows(data.X[:3], chosen), data.X.n_columns)
+    Y = LabelRows(pointers(n_labels[chosen]), data.Y.indices, data.Y.n_labels)
+    return data._replace(X=X, Y=Y, unused_rows=len(n_labels) - len(chosen)), weight[chosen]
 
 
 def _holds_numbers(X: Any) -> bool:

@@ -8,6 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+Arrays = tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32]]  # indptr, indices, values
+
 
 class SparseRows(NamedTuple):
     """A CSR matrix without SciPy: row i is ``indices[indptr[i]:indptr[i + 1]]``, and so for values."""
@@ -39,6 +41,17 @@ def pointers(lengths: Sequence[int] | NDArray[Any]) -> NDArray[np.int64]:
     indptr = np.zeros(len(lengths) + 1, np.int64)
     np.cumsum(lengths, dtype=np.int64, out=indptr[1:])
     return indptr
+
+
+def take_rows(arrays: Arrays, rows: NDArray[np.int64]) -> Arrays:
+    """The chosen rows, in their order; the arrays themselves if that are all."""
+    indptr, indices, values = arrays
+    if len(rows) == len(indptr) - 1:
+        return arrays
+    lengths = indptr[rows + 1] - indptr[rows]
+    new_indptr = pointers(lengths)
+    entries = np.repeat(indptr[rows] - new_indptr[:-1], lengths) + np.arange(new_indptr[-1])
+    return new_indptr, indices[entries], values[entries]
 
 
 def first_rows(rows: SparseRows, n: int) -> SparseRows:

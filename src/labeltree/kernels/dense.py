@@ -22,6 +22,7 @@ from labeltree.kernels.arithmetic import fast_exp, score_rows, sum_rows
 from labeltree.kernels.atomic import atomic_add, atomic_load, yield_thread
 from labeltree.kernels.dense_plan import plan_features, plan_visits
 from labeltree.kernels.jit import inlined, kernel
+from labeltree.nodes.link import SIGMOID, SOFTMAX
 
 ABANDONED = 96  # where in Buffers.sync to put a 1 when a thread will not come
 _SPINS = 2000  # before a waiting thread gives up its CPU
@@ -79,6 +80,20 @@ def _apply_sigmoid(scores, n):
 
 
 @inlined
+def _apply_softmax(scores, n):
+    """``scores[:n] = exp(scores[:n])`` over their sum; at least one is finite, the others may be -inf."""
+    largest = scores[0]
+    for c in range(1, n):
+        largest = max(largest, scores[c])
+    total = np.float32(0.0)
+    for c in range(n):
+        scores[c] = fast_exp(max(scores[c] - largest, np.float32(-88.0)))
+        total += scores[c]
+    for c in range(n):
+        scores[c] /= total
+
+
+@inlined
 def _add_rows(coefficients, n, rows, first, out, visit):
     """``out[visit] = coefficients[:n] @ rows[first : first + n]``."""
     dim = rows.shape[1]
@@ -116,23 +131,32 @@ def _move_row(out_rows, row, shrink, rate, gradient):
 
 
 @inlined
-def _visit_block(visit, first, n_children, weight, parameters, plan, buffers, scores):
-    """Score the block for one visitor: d loss / d score into scores, and the visit's gradient and loss."""
+def _visit_block(visit, first, n_children, link, weight, parameters, plan, buffers, scores):
+    """Score the block for one visitor: d loss / d score into scores, and the visit's gradient and loss.
+
+    Of two children the second's score stays 0 with a softmax: they share one logistic.
+    """
     e = plan.visit_example[visit]
     score_rows(parameters.weights, first, n_children, buffers.hidden, e, scores)
     for c in range(n_children):
         scores[c] += parameters.bias[first + c]
-    _apply_sigmoid(scores, n_children)
+    if link == SOFTMAX:
+        _apply_softmax(scores, n_children)
+    else:
+        _apply_sigmoid(scores, n_children)
     for place in range(plan.visit_positive[visit, 0], plan.visit_positive[visit, 1]):
         scores[plan.positive[place] - first] -= np.float32(1.0)
     loss = 0.0
     likelihood = 1.0
     for c in range(n_children):
-        likelihood *= max(1.0 - abs(scores[c]), 1e-7)
+        if link == SIGMOID or scores[c] < 0.0:
+            likelihood *= max(1.0 - abs(scores[c]), 1e-7)
         if likelihood < 1e-200:  # one logarithm for all siblings, unless the product gets too small
             loss -= math.log(likelihood)
             likelihood = 1.0
         scores[c] *= weight
+    if link == SOFTMAX and n_children == 2:
+        scores[1] = 0.0
     buffers.visit_loss[visit] = weight * (loss - math.log(likelihood))
     _add_rows(scores, n_children, parameters.weights, first, buffers.visit_gradient, visit)
 
@@ -171,7 +195,8 @@ def _train_block(task, examples, blocks, rows, parameters, plan, buffers, step, 
     for i in range(n_visits):
         visit = plan.by_block[start + i]
         e = plan.visit_example[visit]
-        _visit_block(visit, first, n_children, examples.weight[rows[e]], parameters, plan, buffers, scores)
+        weight = examples.weight[rows[e]]
+        _visit_block(visit, first, n_children, blocks.link, weight, parameters, plan, buffers, scores)
         visitors[i] = e
         for c in range(n_children):
             gradients[c * len(visitors) + i] = scores[c]

@@ -30,7 +30,9 @@ class Blocks(NamedTuple):
     start: NDArray[np.int32]  # (n_blocks + 1,) block b holds the nodes start[b] .. start[b + 1] - 1
     first: NDArray[np.int32]  # (n_nodes,) the first block of a node's children, -1 at leaves
     last: NDArray[np.int32]  # (n_nodes,) and the last one, -2 at leaves
-    is_constant: NDArray[np.bool_]  # (n_blocks,) nothing to learn: every bias is infinite
+    is_constant: NDArray[np.bool_]  # (n_blocks,) nothing to learn: no score changes any probability
+    link: int  # SIGMOID, or SOFTMAX: examples are of one label each, picked at random
+    seed: int  # of these picks
 
 
 class Parameters(NamedTuple):

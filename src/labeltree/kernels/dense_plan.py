@@ -8,6 +8,8 @@ from __future__ import annotations
 import numpy as np
 
 from labeltree.kernels.jit import inlined, kernel
+from labeltree.kernels.random import random_at
+from labeltree.nodes.link import SOFTMAX
 
 
 @inlined
@@ -32,13 +34,18 @@ def _positive_nodes(labels, blocks, stamp, node_stamp, out, start):
 def plan_visits(examples, blocks, rows, first, plan):
     """Fill the visits of the batch (Algorithm 1: positive nodes and their siblings), grouped by block.
 
-    ``first`` numbers the examples through the training, so that stamps of nodes never need clearing.
+    With a softmax these are the positive nodes of one label of each example (pick-one-label). ``first``
+    numbers the examples through the training, so that stamps of nodes never need clearing.
     """
     n_positive = 0
     n_visits = 0
     for e in range(len(rows)):
         plan.example_visit[e] = n_visits
-        labels = examples.y_indices[examples.y_indptr[rows[e]] : examples.y_indptr[rows[e] + 1]]
+        begin, end = examples.y_indptr[rows[e]], examples.y_indptr[rows[e] + 1]
+        if blocks.link == SOFTMAX:
+            begin += random_at(blocks.seed, first + e, end - begin)
+            end = begin + 1
+        labels = examples.y_indices[begin:end]
         end = _positive_nodes(labels, blocks, first + e, plan.node_stamp, plan.positive, n_positive)
         place = n_positive
         block, last = 0, 0  # the root's own classifier; without labels the example is its negative
@@ -143,3 +150,15 @@ def count_visits(examples, blocks, out_visits, out_positives, out_node_weight):
             out_node_weight[node] += examples.weight[row]
         out_visits[row] = visits
         out_positives[row] = end
+
+
+@kernel
+def weigh_picked(examples, blocks, out_node_weight):
+    """Per node the weight of the examples that have it, if one label of each is picked at random."""
+    for row in range(len(examples.weight)):
+        start, end = examples.y_indptr[row], examples.y_indptr[row + 1]
+        for q in range(start, end):
+            node = blocks.leaf_of_label[examples.y_indices[q]]
+            while node >= 0:
+                out_node_weight[node] += examples.weight[row] / (end - start)
+                node = blocks.parent[node]

@@ -16,6 +16,7 @@ from labeltree.kernels.arithmetic import fast_exp
 from labeltree.kernels.check import CANONICAL, check_row
 from labeltree.kernels.jit import inlined
 from labeltree.kernels.weights import NORM_NONE, normalize_row
+from labeltree.nodes.link import SIGMOID, SOFTMAX
 
 FIRST_QUEUE = 512
 _KEPT_BLOCKS = 32  # of siblings' scores, for the labels of a row ...
@@ -85,21 +86,28 @@ def _apply_log_sigmoid(scores, n):
 
 
 @inlined
-def score_children(nodes, first, n, query, normalize, out):
-    """``out[:n]`` = log P(child | parent) of n siblings."""
+def _log_sum(logs, n):
+    """log(sum of exp(logs[:n])), relative to the largest: all may be too small for a float32."""
+    largest = np.float32(-np.inf)
+    for c in range(n):
+        largest = max(largest, logs[c])
+    if largest == -np.inf:
+        return largest
+    total = np.float32(0.0)
+    for c in range(n):
+        total += math.exp(logs[c] - largest)
+    return largest + math.log(total)
+
+
+@inlined
+def score_children(nodes, first, n, query, link, out):
+    """``out[:n]`` = log P(child | parent) of n siblings; all of them, unless the link is SIGMOID."""
     score_nodes(nodes, first, n, query, out)
-    _apply_log_sigmoid(out, n)
-    if normalize:
-        largest = np.float32(-np.inf)
-        for c in range(n):
-            largest = max(largest, out[c])
-        if largest == -np.inf:
-            return
-        total = np.float32(0.0)  # relative to the largest: all may be too small for a float32
-        for c in range(n):
-            total += math.exp(out[c] - largest)
-        shift = largest + math.log(total)
-        if shift < 0.0:
+    if link != SOFTMAX:
+        _apply_log_sigmoid(out, n)
+    if link != SIGMOID:
+        shift = _log_sum(out, n)
+        if shift > -np.inf and (link == SOFTMAX or shift < 0.0):
             for c in range(n):
                 out[c] -= shift
 
@@ -163,7 +171,7 @@ def keep_best(best_log, best_label, found, k, log_probability, label):
 
 
 @inlined
-def search_topk(nodes, indptr, indices, values, k, threshold, normalize, out_ids, out_probabilities):
+def search_topk(nodes, indptr, indices, values, k, threshold, link, out_ids, out_probabilities):
     """The k most probable labels of each row (Algorithm 2: uniform-cost search), best first.
 
     The queue holds inner nodes only: a leaf competes at once for the k places, and the search ends when no
@@ -178,7 +186,7 @@ def search_topk(nodes, indptr, indices, values, k, threshold, normalize, out_ids
     best_log, best_label = np.empty(k, np.float32), np.empty(k, np.int32)
     for row in range(len(indptr) - 1):
         prepare_query(nodes, indices, values, indptr[row], indptr[row + 1], query)
-        score_children(nodes, 0, 1, query, False, scores)
+        score_children(nodes, 0, 1, query, SIGMOID, scores)
         found = 0
         size = 0
         if n_children[0] == 0:
@@ -194,7 +202,7 @@ def search_topk(nodes, indptr, indices, values, k, threshold, normalize, out_ids
             if size + n > len(queue_log):
                 queue_log = np.concatenate((queue_log, np.empty(len(queue_log) + n, np.float32)))
                 queue_node = np.concatenate((queue_node, np.empty(len(queue_node) + n, np.int32)))
-            score_children(nodes, first, n, query, normalize, scores)
+            score_children(nodes, first, n, query, link, scores)
             for c in range(n):
                 log_probability = top + scores[c]
                 if log_probability < least_log or (found == k and log_probability < -best_log[0]):
@@ -215,9 +223,7 @@ def search_topk(nodes, indptr, indices, values, k, threshold, normalize, out_ids
 
 
 @inlined
-def search_row(
-    nodes, n_features, indices, values, n, norm, k, threshold, normalize, out_ids, out_probabilities
-):
+def search_row(nodes, n_features, indices, values, n, norm, k, threshold, link, out_ids, out_probabilities):
     """:func:`search_topk` of one row, the first ``n`` entries, which are checked and normalised first.
 
     Returns what is wrong with them (nothing is found then), or CANONICAL.
@@ -228,7 +234,7 @@ def search_row(
             normalize_row(values, 0, n, norm)
         indptr = np.empty(2, np.int64)
         indptr[0], indptr[1] = 0, n
-        search_topk(nodes, indptr, indices, values, k, threshold, normalize, out_ids, out_probabilities)
+        search_topk(nodes, indptr, indices, values, k, threshold, link, out_ids, out_probabilities)
     return code
 
 
@@ -242,7 +248,7 @@ def log_of_probability(threshold):
 
 @inlined
 def search_above(
-    nodes, indptr, indices, values, row, threshold, normalize, out_indptr, out_ids, out_probabilities
+    nodes, indptr, indices, values, row, threshold, link, out_indptr, out_ids, out_probabilities
 ):
     """All labels at least as probable as the threshold, from ``row`` on, in no order within a row.
 
@@ -256,7 +262,7 @@ def search_above(
     stack_node = np.empty(len(nodes.parent), np.int32)
     while row < len(indptr) - 1:
         prepare_query(nodes, indices, values, indptr[row], indptr[row + 1], query)
-        score_children(nodes, 0, 1, query, False, scores)
+        score_children(nodes, 0, 1, query, SIGMOID, scores)
         end = out_indptr[row]
         stack_log[0], stack_node[0] = scores[0], 0
         size = 1 if scores[0] >= least_log else 0
@@ -274,7 +280,7 @@ def search_above(
                 end += 1
                 continue
             first, n = first_child[node], n_children[node]
-            score_children(nodes, first, n, query, normalize, scores)
+            score_children(nodes, first, n, query, link, scores)
             for c in range(n):
                 if log_probability + scores[c] >= least_log:
                     stack_log[size] = log_probability + scores[c]
@@ -286,7 +292,7 @@ def search_above(
 
 
 @inlined
-def score_labels(nodes, indptr, indices, values, label_indptr, labels, normalize, out_probabilities):
+def score_labels(nodes, indptr, indices, values, label_indptr, labels, link, out_probabilities):
     """The marginal probability of each label given for each row; 0 for a label of -1."""
     parent = nodes.parent
     query = np.empty((1, query_size(nodes)), np.float32)
@@ -309,22 +315,22 @@ def score_labels(nodes, indptr, indices, values, label_indptr, labels, normalize
                 node = parent[node]
             log_probability = np.float32(0.0)
             for step in range(depth - 1, -1, -1):  # from the root, to round as the search does
-                log_probability += _score_node(nodes, path[step], query, normalize, kept_parent, kept_scores)
+                log_probability += _score_node(nodes, path[step], query, link, kept_parent, kept_scores)
             out_probabilities[q] = probability_of(nodes, log_probability)
 
 
 @inlined
-def _score_node(nodes, node, query, normalize, kept_parent, kept_scores):
+def _score_node(nodes, node, query, link, kept_parent, kept_scores):
     """log P(node | parent), from the block of its siblings where that is needed or costs no more.
 
     Blocks are kept for the row's other labels, one for each remainder of their parents' numbers.
     """
     above = nodes.parent[node]
-    if above < 0 or not (normalize or scores_whole_blocks(nodes)):
-        score_children(nodes, node, 1, query, False, kept_scores[-1])
+    if above < 0 or (link == SIGMOID and not scores_whole_blocks(nodes)):
+        score_children(nodes, node, 1, query, SIGMOID, kept_scores[-1])
         return kept_scores[-1, 0]
     first, slot = nodes.first_child[above], above % len(kept_parent)
     if kept_parent[slot] != above:
         kept_parent[slot] = above
-        score_children(nodes, first, nodes.n_children[above], query, normalize, kept_scores[slot])
+        score_children(nodes, first, nodes.n_children[above], query, link, kept_scores[slot])
     return kept_scores[slot, node - first]

@@ -139,45 +139,43 @@ def _log_of_least_dense(nodes, threshold):
 
 
 @kernel
-def dense_topk(table, indptr, indices, values, k, threshold, normalize, out_ids, out_probabilities):
+def dense_topk(table, indptr, indices, values, k, threshold, link, out_ids, out_probabilities):
     """:func:`.search.search_topk`."""
     nodes = _nodes_at(table)
-    search_topk(nodes, indptr, indices, values, k, threshold, normalize, out_ids, out_probabilities)
+    search_topk(nodes, indptr, indices, values, k, threshold, link, out_ids, out_probabilities)
 
 
 @kernel
-def dense_topk_row(table, indices, values, n, norm, k, threshold, normalize, out_ids, out_probabilities):
+def dense_topk_row(table, indices, values, n, norm, k, threshold, link, out_ids, out_probabilities):
     """:func:`.search.search_row`."""
     nodes = _nodes_at(table)
     n_features = nodes.embedding.shape[0]
     return search_row(
-        nodes, n_features, indices, values, n, norm, k, threshold, normalize, out_ids, out_probabilities
+        nodes, n_features, indices, values, n, norm, k, threshold, link, out_ids, out_probabilities
     )
 
 
 @kernel
-def dense_beam(table, indptr, indices, values, k, beam, threshold, normalize, out_ids, out_probabilities):
+def dense_beam(table, indptr, indices, values, k, beam, threshold, link, out_ids, out_probabilities):
     """:func:`.search_beam.search_beam`."""
     nodes = _nodes_at(table)
-    search_beam(nodes, indptr, indices, values, k, beam, threshold, normalize, out_ids, out_probabilities)
+    search_beam(nodes, indptr, indices, values, k, beam, threshold, link, out_ids, out_probabilities)
 
 
 @kernel
-def dense_above(
-    table, indptr, indices, values, row, threshold, normalize, out_indptr, out_ids, out_probabilities
-):
+def dense_above(table, indptr, indices, values, row, threshold, link, out_indptr, out_ids, out_probabilities):
     """:func:`.search.search_above`."""
     nodes = _nodes_at(table)
     return search_above(
-        nodes, indptr, indices, values, row, threshold, normalize, out_indptr, out_ids, out_probabilities
+        nodes, indptr, indices, values, row, threshold, link, out_indptr, out_ids, out_probabilities
     )
 
 
 @kernel
-def dense_labels(table, indptr, indices, values, label_indptr, labels, normalize, out_probabilities):
+def dense_labels(table, indptr, indices, values, label_indptr, labels, link, out_probabilities):
     """:func:`.search.score_labels`."""
     nodes = _nodes_at(table)
-    score_labels(nodes, indptr, indices, values, label_indptr, labels, normalize, out_probabilities)
+    score_labels(nodes, indptr, indices, values, label_indptr, labels, link, out_probabilities)
 
 
 KERNELS = Kernels(dense_topk, dense_topk_row, dense_beam, dense_above, dense_labels)

@@ -235,44 +235,44 @@ def _log_of_least_sparse(nodes, threshold):
 
 
 @kernel
-def sparse_topk(table, indptr, indices, values, k, threshold, normalize, out_ids, out_probabilities):
+def sparse_topk(table, indptr, indices, values, k, threshold, link, out_ids, out_probabilities):
     """:func:`.search.search_topk`."""
     nodes = _nodes_at(table, indices, values)
-    search_topk(nodes, indptr, indices, values, k, threshold, normalize, out_ids, out_probabilities)
+    search_topk(nodes, indptr, indices, values, k, threshold, link, out_ids, out_probabilities)
 
 
 @kernel
-def sparse_topk_row(table, indices, values, n, norm, k, threshold, normalize, out_ids, out_probabilities):
+def sparse_topk_row(table, indices, values, n, norm, k, threshold, link, out_ids, out_probabilities):
     """:func:`.search.search_row`."""
     nodes, n_features = _nodes_at(table, indices, values), table[_SIZES, 2]
     return search_row(
-        nodes, n_features, indices, values, n, norm, k, threshold, normalize, out_ids, out_probabilities
+        nodes, n_features, indices, values, n, norm, k, threshold, link, out_ids, out_probabilities
     )
 
 
 @kernel
-def sparse_beam(table, indptr, indices, values, k, beam, threshold, normalize, out_ids, out_probabilities):
+def sparse_beam(table, indptr, indices, values, k, beam, threshold, link, out_ids, out_probabilities):
     """:func:`.search_beam.search_beam`."""
     nodes = _nodes_at(table, indices, values)
-    search_beam(nodes, indptr, indices, values, k, beam, threshold, normalize, out_ids, out_probabilities)
+    search_beam(nodes, indptr, indices, values, k, beam, threshold, link, out_ids, out_probabilities)
 
 
 @kernel
 def sparse_above(
-    table, indptr, indices, values, row, threshold, normalize, out_indptr, out_ids, out_probabilities
+    table, indptr, indices, values, row, threshold, link, out_indptr, out_ids, out_probabilities
 ):
     """:func:`.search.search_above`."""
     nodes = _nodes_at(table, indices, values)
     return search_above(
-        nodes, indptr, indices, values, row, threshold, normalize, out_indptr, out_ids, out_probabilities
+        nodes, indptr, indices, values, row, threshold, link, out_indptr, out_ids, out_probabilities
     )
 
 
 @kernel
-def sparse_labels(table, indptr, indices, values, label_indptr, labels, normalize, out_probabilities):
+def sparse_labels(table, indptr, indices, values, label_indptr, labels, link, out_probabilities):
     """:func:`.search.score_labels`."""
     nodes = _nodes_at(table, indices, values)
-    score_labels(nodes, indptr, indices, values, label_indptr, labels, normalize, out_probabilities)
+    score_labels(nodes, indptr, indices, values, label_indptr, labels, link, out_probabilities)
 
 
 KERNELS = Kernels(sparse_topk, sparse_topk_row, sparse_beam, sparse_above, sparse_labels)

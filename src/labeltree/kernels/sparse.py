@@ -1,22 +1,19 @@
 """Training of sparse nodes: all children of a chunk at once, example by example.
 
 The weights of a chunk are feature-major, so that one example's scores for all children, and its change of all
-their weights, are a few vector operations per feature. Each child is solved as if it were alone: the vector
-unit only does them side by side. How a child's variable changes is resolved by the type of ``method`` when
-compiled. Slow twin: :mod:`labeltree.reference.sparse`.
+their weights, are a few vector operations per feature. What an example changes is resolved by the type of
+``method`` when compiled (:mod:`.sparse_methods`). Slow twin: :mod:`labeltree.reference.sparse`.
 """
 
 from __future__ import annotations
 
 import numpy as np
-from numba.extending import overload
 
-from labeltree.kernels.arithmetic import fast_exp
-from labeltree.kernels.jit import INLINED, holds, inlined, kernel
-from labeltree.kernels.random import shuffle
-from labeltree.kernels.sparse_arrays import LANES, LogLoss, OnlineLogLoss, SquaredHinge
+from labeltree.kernels.jit import inlined, kernel
+from labeltree.kernels.random import random_at, shuffle
+from labeltree.kernels.sparse_arrays import LANES
+from labeltree.kernels.sparse_methods import change_dual
 
-_NEWTON_STEPS = 2
 _RESTING = 0.1  # an example that moves less than this part of the tolerance rests ...
 _REST = 4  # ... until every so-many-th pass
 _FEW = 16  # but not among so few: one may come twice in a row, and so not move, before all are done
@@ -56,6 +53,47 @@ def fill_positive(parent, leaf_of_label, label_indptr, labels, weight, indptr, o
                 out_rows[free[node]] = row
                 free[node] += 1
                 node = parent[node]
+
+
+@kernel
+def fill_shares(parent, leaf_of_label, label_indptr, labels, weight, indptr, out_shares):
+    """As :func:`fill_positive`, but of each row its weight times the part of its labels below the node."""
+    stamp = np.full(len(parent), np.int64(-1))
+    free = indptr.copy()
+    for row in range(len(label_indptr) - 1):
+        if weight[row] == 0.0:
+            continue
+        start, end = label_indptr[row], label_indptr[row + 1]
+        share = weight[row] / np.float32(end - start)
+        for q in range(start, end):
+            node = leaf_of_label[labels[q]]
+            while node >= 0:
+                if stamp[node] != row:
+                    stamp[node] = row
+                    out_shares[free[node]] = 0.0
+                    free[node] += 1
+                out_shares[free[node] - 1] += share
+                node = parent[node]
+
+
+@kernel
+def pick_labels(label_indptr, labels, seed, number, out_labels):
+    """One label of each row, picked at random; each pass has other ones."""
+    n_rows = len(label_indptr) - 1
+    for row in range(n_rows):
+        start, end = label_indptr[row], label_indptr[row + 1]
+        out_labels[row] = labels[start + random_at(seed, number * n_rows + row, end - start)]
+
+
+@kernel
+def mark_picked(parent, leaf_of_label, picked, node_indptr, node_rows, first, last, out_is_picked):
+    """Whether the picked label of each row of the nodes ``first .. last - 1`` is below its node."""
+    for node in range(first, last):
+        for position in range(node_indptr[node], node_indptr[node + 1]):
+            above = leaf_of_label[picked[node_rows[position]]]
+            while above > node:  # parents stand before their children
+                above = parent[above]
+            out_is_picked[position - node_indptr[first]] = above == node
 
 
 @kernel
@@ -157,100 +195,6 @@ def _change_weights(indices, values, start, end, change, keep, weights):
             for lane in range(LANES):
                 old = weights[f, first + lane]
                 weights[f, first + lane] = keep * old + value * change[first + lane]
-
-
-def change_dual(method, step, weight, positive_weight, squares, sign, scores, dual, i, out_change):
-    """Fill what an example adds to each child's weights, times its values, given its scores; and its duals.
-
-    ``sign`` is +-1 for each child; what its positive examples count besides their weight is in
-    ``positive_weight``. Returns the sizes of the changes and of the duals, summed, and what the weights are
-    multiplied with.
-    """
-    raise NotImplementedError
-
-
-@overload(change_dual, jit_options=INLINED)
-def _change_hinge(method, step, weight, positive_weight, squares, sign, scores, dual, i, out_change):
-    """Coordinate descent (Hsieh et al. 2008): the variable that is best while all others stay."""
-    if not holds(method, SquaredHinge):
-        return None
-
-    def change(method, step, weight, positive_weight, squares, sign, scores, dual, i, out_change):
-        negative = np.float32(0.5) / (method.cost * weight)
-        moved, total = np.float32(0.0), np.float32(0.0)
-        for c in range(len(scores)):
-            y = sign[c]
-            softness = negative / positive_weight[c] if y > 0.0 else negative
-            old = dual[i, c]
-            gradient = y * scores[c] - np.float32(1.0) + old * softness
-            new = max(np.float32(0.0), old - gradient / (squares + softness))
-            dual[i, c] = new
-            out_change[c] = y * (new - old)
-            moved += abs(new - old)
-            total += new
-        return moved, total, np.float32(1.0)
-
-    return change
-
-
-@overload(change_dual, jit_options=INLINED)
-def _change_log(method, step, weight, positive_weight, squares, sign, scores, dual, i, out_change):
-    """As for the hinge; a variable, between 0 and the cost, is kept as its logit t.
-
-    The best one solves squares * (cost * sigmoid(t) - old) + y * score + t = 0. The left side is steeper than
-    1 and bends at t = 0 only, so Newton's steps from 0's side of the root never leave it.
-    """
-    if not holds(method, LogLoss):
-        return None
-
-    def change(method, step, weight, positive_weight, squares, sign, scores, dual, i, out_change):
-        negative = method.cost * weight
-        one, limit = np.float32(1.0), np.float32(87.0)
-        moved, total = np.float32(0.0), np.float32(0.0)
-        for c in range(len(scores)):
-            y = sign[c]
-            cost = negative * positive_weight[c] if y > 0.0 else negative
-            margin = y * scores[c]
-            t = dual[i, c]
-            old = cost / (one + fast_exp(-t))
-            at_zero = squares * (np.float32(0.5) * cost - old) + margin
-            low = -limit if at_zero > 0.0 else np.float32(0.0)
-            high = np.float32(0.0) if at_zero > 0.0 else limit
-            t = min(max(t, low), high)
-            new = cost / (one + fast_exp(-t))
-            for _ in range(_NEWTON_STEPS):
-                slope = one + squares * new * (one - new / cost)
-                t -= (squares * (new - old) + margin + t) / slope
-                t = min(max(t, low), high)
-                new = cost / (one + fast_exp(-t))
-            dual[i, c] = t
-            out_change[c] = y * (new - old)
-            moved += abs(new - old)
-            total += new
-        return moved, total, one
-
-    return change
-
-
-@overload(change_dual, jit_options=INLINED)
-def _change_online(method, step, weight, positive_weight, squares, sign, scores, dual, i, out_change):
-    if not holds(method, OnlineLogLoss):
-        return None
-
-    def change(method, step, weight, positive_weight, squares, sign, scores, dual, i, out_change):
-        one, limit = np.float32(1.0), np.float32(87.0)
-        rate = method.eta * np.float32(step) ** -method.power
-        negative = rate * weight
-        moved = np.float32(0.0)
-        for c in range(len(scores)):
-            y = sign[c]
-            margin = min(max(y * scores[c], -limit), limit)
-            size = (negative * positive_weight[c] if y > 0.0 else negative) / (one + fast_exp(margin))
-            out_change[c] = y * size
-            moved += size
-        return moved, moved, max(np.float32(0.0), one - rate * method.l2)
-
-    return change
 
 
 @kernel

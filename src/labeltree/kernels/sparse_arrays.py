@@ -41,7 +41,7 @@ class State(NamedTuple):
 
     weights: NDArray[np.float32]  # (n_features, n_columns), n_columns >= the children, a multiple of LANES
     dual: NDArray[np.float32]  # (n_examples, n_columns) one variable per example and child
-    positive_weight: NDArray[np.float32]  # (n_columns,) of each child's positive examples
+    positive_weight: NDArray[np.float32]  # (n_columns,) of each child's positive examples; softmax: 0 or 1
     order: NDArray[np.int64]  # (n_examples,)
     is_active: NDArray[np.bool_]  # (n_examples,) the others have hardly moved: they are seldom visited
     random: NDArray[np.uint64]  # (1,)
@@ -64,6 +64,22 @@ class LogLoss(NamedTuple):
 
 class OnlineLogLoss(NamedTuple):
     """Steps eta * (1/t)^power along the gradient of the log loss, t counting a node's examples."""
+
+    eta: np.float32
+    power: np.float32
+    l2: np.float32
+    l1: np.float32  # always 0
+
+
+class SoftmaxLoss(NamedTuple):
+    """minimise sum of |w|²/2 + l1 |w| over siblings - cost * sum of log softmax(w·x) at each one's child."""
+
+    cost: np.float32
+    l1: np.float32
+
+
+class OnlineSoftmax(NamedTuple):
+    """As :class:`OnlineLogLoss`, along the gradient of -log softmax."""
 
     eta: np.float32
     power: np.float32

@@ -14,6 +14,7 @@ from labeltree.config import Config
 from labeltree.data.rows import LabelRows, SparseRows
 from labeltree.errors import TrainingError
 from labeltree.kernels.dense_arrays import Blocks, Buffers, Examples, Parameters, Plan, Scratch, Step
+from labeltree.nodes.link import SOFTMAX, link_code
 from labeltree.parallel import Pool
 from labeltree.tree import LabelTree
 
@@ -57,7 +58,7 @@ def fit_dense(
     """Train all nodes of the tree and the embeddings together (the paper's Algorithm 1, in mini-batches)."""
     random = np.random.default_rng(seed)
     embedding = _random_embedding(random, X.n_columns, config.dim)
-    trainer = _Trainer(X, Y, tree, config, weight, embedding, pool)
+    trainer = _Trainer(X, Y, tree, config, weight, embedding, seed, pool)
     chunk = max(1, CHUNK_EXAMPLES // trainer.batch_size) * trainer.batch_size
     for epoch in range(config.epochs):
         order = random.permutation(X.n_rows).astype(np.int64)
@@ -90,13 +91,14 @@ class _Trainer:
         config: Config,
         weight: NDArray[np.float32],
         embedding: NDArray[np.float32],
+        seed: int,
         pool: Pool,
     ) -> None:
         self.config, self.pool = config, pool
         self.batch_size = min(config.batch_size, max(1, X.n_rows))
         self.n_total = X.n_rows * config.epochs
         self.examples = Examples(X.indptr, X.indices, X.values, Y.indptr, Y.indices, weight)
-        self.blocks, bias, n_visits, n_positives = _prepare(self.examples, tree)
+        self.blocks, bias, n_visits, n_positives = _prepare(self.examples, tree, config.link, seed)
         self.is_learned = np.isfinite(bias)
         self.parameters = Parameters(
             embedding,
@@ -165,21 +167,29 @@ def _diverged(config: Config, epoch: int) -> TrainingError:
 
 
 def _prepare(
-    examples: Examples, tree: LabelTree
+    examples: Examples, tree: LabelTree, link: str, seed: int
 ) -> tuple[Blocks, NDArray[np.float32], NDArray[np.int64], NDArray[np.int64]]:
     """The blocks of the tree, the first biases, and the visits and positive nodes of each example."""
-    from labeltree.kernels.dense_plan import count_visits
+    from labeltree.kernels.dense_plan import count_visits, weigh_picked
 
-    start, first, last = make_blocks(tree)
-    blocks = Blocks(tree.parent, tree.leaf_of_label, start, first, last, np.zeros(len(start) - 1, np.bool_))
+    code = link_code(link, False)
+    start, first, last = make_blocks(tree, most=1 if code == SOFTMAX else MAX_BLOCKS)
+    nothing_known = np.zeros(len(start) - 1, np.bool_)
+    blocks = Blocks(tree.parent, tree.leaf_of_label, start, first, last, nothing_known, code, seed % 2**63)
     n_visits = np.empty(len(examples.weight), np.int64)
     n_positives = np.empty(len(examples.weight), np.int64)
     node_weight = np.zeros(tree.n_nodes, np.float64)
     count_visits(examples, blocks, n_visits, n_positives, node_weight)
-    # One after another, as the kernel adds: a root that is always positive must have exactly this weight.
-    total = float(np.cumsum(examples.weight, dtype=np.float64)[-1])
-    bias = initial_bias(node_weight, tree, total)
-    is_constant = np.logical_and.reduceat(np.isinf(bias), start[:-1])
+    if code == SOFTMAX:
+        node_weight[:] = 0.0
+        weigh_picked(examples, blocks, node_weight)
+        bias = softmax_bias(node_weight, tree)
+        is_constant = np.add.reduceat(np.isfinite(bias), start[:-1], dtype=np.int64) < 2
+    else:
+        # One after another, as the kernel adds: a root that is always positive must have exactly this weight.
+        total = float(np.cumsum(examples.weight, dtype=np.float64)[-1])
+        bias = initial_bias(node_weight, tree, total)
+        is_constant = np.logical_and.reduceat(np.isinf(bias), start[:-1])
     return blocks._replace(is_constant=is_constant), bias, n_visits, n_positives
 
 
@@ -189,6 +199,22 @@ def initial_bias(node_weight: NDArray[np.float64], tree: LabelTree, total: float
     with np.errstate(divide="ignore", invalid="ignore"):
         bias = np.log(node_weight) - np.log(of_parent - node_weight)
     bias[node_weight == 0] = -np.inf
+    return bias.astype(np.float32)
+
+
+def softmax_bias(node_weight: NDArray[np.float64], tree: LabelTree) -> NDArray[np.float32]:
+    """Scores whose softmax are the frequencies of siblings; the root, always reached, is the constant 1.
+
+    Of two siblings the second has the score 0, so that both share one logistic.
+    """
+    with np.errstate(divide="ignore", invalid="ignore"):
+        bias = np.log(node_weight) - np.log(node_weight[np.maximum(tree.parent, 0)])
+    bias[node_weight == 0] = -np.inf
+    bias[0] = np.inf
+    pair = tree.first_child[tree.n_children == 2]
+    pair = pair[np.isfinite(bias[pair]) & np.isfinite(bias[pair + 1])]
+    bias[pair] -= bias[pair + 1]
+    bias[pair + 1] = 0.0
     return bias.astype(np.float32)
 
 

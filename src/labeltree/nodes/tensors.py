@@ -11,7 +11,7 @@ from labeltree.errors import CorruptedModelError
 from labeltree.features.tensors import take_tensor
 from labeltree.kernels.sparse_arrays import SparseParameters
 from labeltree.nodes.quantized import QuantizedParameters
-from labeltree.nodes.sparse import chunk_starts
+from labeltree.nodes.sparse_tasks import chunk_starts
 from labeltree.tree import LabelTree
 
 Tensors = Mapping[str, NDArray]

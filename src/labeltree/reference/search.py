@@ -14,8 +14,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from labeltree.kernels.sparse_arrays import SparseParameters
 from labeltree.nodes.dense import DenseParameters
-from labeltree.nodes.sparse import SparseParameters
 from labeltree.reference import sparse
 from labeltree.reference.training import hidden_vector
 from labeltree.tree import LabelTree

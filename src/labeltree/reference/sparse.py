@@ -25,7 +25,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labeltree.config import Config
-from labeltree.nodes.sparse import DEFAULT_C, LOG_ODDS, SparseParameters, chunk_starts
+from labeltree.kernels.sparse_arrays import SparseParameters
+from labeltree.nodes.sparse_tasks import DEFAULT_C, LOG_ODDS, chunk_starts
 from labeltree.reference.training import Example, initial_bias, positive_nodes, sigmoid
 from labeltree.tree import LabelTree
 

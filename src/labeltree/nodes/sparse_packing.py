@@ -1,0 +1,105 @@
+"""Trained weights of siblings as chunks of bytes, and all chunks as the parameters of one tree."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from labeltree.data.rows import pointers
+from labeltree.kernels.sparse_arrays import Chunk, SparseParameters
+
+ROWS_PER_BUCKET = 3
+_STEPS = np.float32(127.0)
+
+
+class Solved(NamedTuple):
+    chunk: Chunk
+    bias: NDArray[np.float32]  # (n_children,) what the bias feature adds to the scores
+
+
+class NotFinite(Exception):
+    """Weights have grown beyond all bounds."""
+
+
+def pack_chunk(
+    weights: NDArray[np.float32],
+    features: NDArray[np.int32],
+    is_learned: NDArray[np.bool_],
+    l1: float,
+    prune: float,
+    bias: float,
+) -> Solved:
+    """The weights of a chunk's children, pruned, in bytes: 127 steps of a child's scale are its largest one.
+
+    Behind the rows of the features stands that of the bias, if there is one.
+    """
+    from labeltree.kernels.sparse_chunk import count_entries, fill_chunk, largest_weights
+
+    n_children, n_features, n_columns = len(is_learned), len(features), weights.shape[1]
+    shrinkage = np.float32(l1)
+    largest = np.empty(n_columns, np.float32)
+    largest_weights(weights, n_features, shrinkage, largest)
+    of_bias = weights[n_features:, :n_children].sum(axis=0)
+    of_bias = np.copysign(np.maximum(np.abs(of_bias) - shrinkage, 0), of_bias) * np.float32(bias)
+    if not (np.isfinite(largest).all() and np.isfinite(of_bias).all()):
+        raise NotFinite
+    scale = largest / _STEPS
+    scale[scale < np.finfo(np.float32).tiny] = 0.0  # too few digits: its steps would not be 127
+    # What is less than half a step would become 0; columns without a learned node keep nothing.
+    least = np.maximum(np.float32(prune), scale * np.float32(0.50001))
+    is_kept = np.zeros(n_columns, np.bool_)
+    is_kept[:n_children] = is_learned & (scale[:n_children] > 0)
+    least[~is_kept] = np.inf
+    length = np.empty(n_features, np.uint8)
+    n_rows, n_entries = count_entries(weights, n_features, shrinkage, least, length)
+    n_buckets = max(1, n_rows // ROWS_PER_BUCKET) + 1 if n_rows else 0
+    packed = Chunk(
+        np.empty((n_buckets, 2), np.int32),
+        np.empty(n_rows, np.int32),
+        np.empty(n_rows, np.uint8),
+        np.empty(n_entries, np.uint16),
+        scale[:n_children],
+    )
+    fill_chunk(weights, features, length, shrinkage, least, scale, packed)
+    return Solved(packed, of_bias)
+
+
+def assemble(
+    solved: Sequence[Solved | None],
+    start: NDArray[np.int32],
+    is_learned: NDArray[np.bool_],
+    first_bias: NDArray[np.float32],
+    log_odds: tuple[float, float],
+) -> SparseParameters:
+    """One array of each kind for all chunks; those that were not solved keep their first bias.
+
+    ``start`` are the first nodes of the chunks; a score s becomes ``log_odds[0] * s + log_odds[1]``.
+    """
+    factor, summand = np.float32(log_odds[0]), np.float32(log_odds[1])
+    scale, bias = np.zeros(len(is_learned), np.float32), first_bias.copy()
+    nothing = Chunk(
+        np.empty((0, 2), np.int32), np.empty(0, np.int32), np.empty(0, np.uint8), np.empty(0, np.uint16),
+        np.empty(0, np.float32),
+    )  # fmt: skip
+    chunks = [nothing if part is None else part.chunk for part in solved]
+    for number, part in enumerate(solved):
+        if part is not None:
+            nodes = slice(start[number], start[number + 1])
+            learned = is_learned[nodes]
+            scale[nodes][learned] = part.chunk.scale[learned] * factor
+            bias[nodes][learned] = part.bias[learned] * factor + summand
+    return SparseParameters(
+        pointers([len(chunk.bucket) for chunk in chunks]),
+        np.concatenate([chunk.bucket for chunk in chunks]),
+        pointers([len(chunk.feature) for chunk in chunks]),
+        np.concatenate([chunk.feature for chunk in chunks]),
+        np.concatenate([chunk.length for chunk in chunks]),
+        pointers([len(chunk.entry) for chunk in chunks]),
+        np.concatenate([chunk.entry for chunk in chunks]),
+        scale,
+        bias,
+        np.array([1.0, 1.0, 0.0], np.float32),
+    )
