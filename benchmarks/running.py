@@ -43,7 +43,9 @@ class Tool(NamedTuple):
 
     def predicts(self, prepared: Prepared) -> tuple[str, ...]:
         """The kinds of input that it takes and this data set has."""
-        return tuple(kind for kind in self.module.PREDICTS if kind == "vectors" or prepared.is_text)
+        text_only = self.name in getattr(self.module, "TEXT_ONLY", ())
+        kinds = (kind for kind in self.module.PREDICTS if not (text_only and kind == "vectors"))
+        return tuple(kind for kind in kinds if kind == "vectors" or prepared.is_text)
 
 
 def discover(folder: Path) -> dict[str, Tool]:

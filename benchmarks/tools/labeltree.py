@@ -31,9 +31,12 @@ VARIANTS["labeltree-sparse"] = {"nodes": "sparse"}
 VARIANTS["labeltree-sparse-log"] = {"nodes": "sparse", "loss": "log"}
 VARIANTS["labeltree-sparse-3"] = {"nodes": "sparse", "trees": 3}
 VARIANTS["labeltree-both"] = {"nodes": "both"}
+# What fasttext.py does: its word pairs are not among the prepared features.
+VARIANTS["labeltree-hs"] = {"preset": "fasttext-hs", "lr": 1.0, "epochs": 25, "word_ngrams": 2, "ngram_buckets": 200_000, "dim": 50}  # fmt: skip
+TEXT_ONLY = ("labeltree-hs",)
 NOTE = (
     "defaults of `labeltree train` with `--nodes dense`, or with what its name says; "
-    "-xt: tree shape, dim, epochs of extremetext"
+    "-xt: tree shape, dim, epochs of extremetext; -hs: preset fasttext-hs, settings of fasttext-hs"
 )
 
 

@@ -84,8 +84,8 @@ class Config:
 
     tree: str = _parameter(
         "kmeans",
-        "How labels are put into a tree, or a tree file.",
-        choices=("kmeans", "huffman", "complete", "flat"),
+        "How labels are put into a tree (learned: while its dense nodes are trained), or a tree file.",
+        choices=("kmeans", "huffman", "complete", "flat", "learned"),
         open_choice=True,
         group="tree",
     )
@@ -225,6 +225,8 @@ class Config:
             _check(parameter, getattr(self, parameter.name))
         if self.arity == 1:
             raise ParameterError("arity must be at least 2, or 0 to let it be chosen, but is 1")
+        if self.tree == "learned" and self.nodes != "dense":
+            raise ParameterError(f"tree 'learned' needs nodes='dense', but nodes is {self.nodes!r}")
         if not self.label_prefix or any(c.isspace() for c in self.label_prefix):
             raise ParameterError(
                 f"label_prefix must be non-empty and without white space, but is {self.label_prefix!r}"
@@ -273,7 +275,8 @@ def _check(parameter: Parameter, value: Any) -> None:
         raise ParameterError(f"{name} must be one of {known}, but is {value!r}")
 
 
-# The paper's Appendix E.4: online SGD, arity 2, at most 100 leaves per parent, dim 500, eps 0.001.
+# The paper's Appendix E.4: online SGD, arity 2, at most 100 leaves per parent, dim 500, eps 0.001; and what
+# fastText's supervised mode does by default with the loss hs.
 PRESETS: dict[str, dict[str, Any]] = {
     "paper": dict(
         nodes="dense",
@@ -289,6 +292,22 @@ PRESETS: dict[str, dict[str, Any]] = {
         epochs=30,
         tf="count",
         idf=True,
+        row_norm="mean",
+    ),
+    "fasttext-hs": dict(
+        nodes="dense",
+        tree="huffman",
+        arity=2,
+        link="hsm",
+        dim=100,
+        optimizer="sgd",
+        batch_size=1,
+        lr=0.1,
+        l2=0.0,
+        epochs=5,
+        lowercase=False,
+        tf="count",
+        idf=False,
         row_norm="mean",
     ),
 }

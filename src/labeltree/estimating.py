@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from labeltree.config import Config, node_kinds, with_arity
-from labeltree.kernels.sparse_arrays import LANES
+from labeltree.kernels.sparse_arrays import padded
 from labeltree.nodes.dense import BLOCK_CHILDREN, MAX_BLOCKS
 from labeltree.training_data import TrainingData
 
@@ -123,7 +123,7 @@ def _sparse_needs(config: Config, data: TrainingData, shape: _Shape) -> tuple[in
     n_weights = _WEIGHTS_KEPT * n_entries * len(data.Y.indices) / data.X.n_rows
     n_weights = min(n_weights, 2.0 * len(data.labels) * data.X.n_columns)
     kept = int(_BYTES_PER_WEIGHT * n_weights) + 8 * (len(data.labels) + shape.n_inner)
-    n_columns = LANES * math.ceil(min(shape.n_children, BLOCK_CHILDREN) / LANES)
+    n_columns = int(padded(min(shape.n_children, BLOCK_CHILDREN)))
     task_bytes = 4 * n_columns * (data.X.n_columns + data.X.n_rows) + 8 * n_entries
     positive_bytes = 4 * len(data.Y.indices) * (shape.depth + 1)
     return kept, kept + task_bytes + positive_bytes  # kept twice: also without the held-out rows

@@ -20,6 +20,7 @@ from labeltree.errors import ParameterError
 from labeltree.estimating import Estimate, estimate_needs
 from labeltree.model import Model
 from labeltree.nodes.dense import Report, fit_dense
+from labeltree.nodes.learned import fit_learned
 from labeltree.nodes.quantized import quantize
 from labeltree.nodes.sparse import fit_sparse
 from labeltree.parallel import Pool
@@ -98,7 +99,7 @@ def train(
                 tree = built[shape]
                 report(_stage("tree", config, 1.0, number))
                 fit = _fit_dense if kind == "dense" else _fit_sparse
-                trees.append((tree, fit(data, tree, config, weight, number, pool, report)))
+                trees.append(fit(data, tree, config, weight, number, pool, report))
     counts = np.bincount(data.Y.indices, minlength=len(data.labels)).astype(np.int64)
     if config.tree not in TREES:
         config = dataclasses.replace(config, tree="file")  # a path means nothing on another machine
@@ -111,20 +112,23 @@ def train(
 def _fit_dense(
     data: TrainingData, tree: LabelTree, config: Config, weight: NDArray[np.float32], number: int,
     pool: Pool, report: Callback,
-) -> Parameters:  # fmt: skip
+) -> tuple[LabelTree, Parameters]:  # fmt: skip
     seed, watch = tree_seed(config.seed, number), _epoch_watch(config, number, report)
-    return quantize(
-        fit_dense(data.X, data.Y, tree, config, weight=weight, seed=seed, pool=pool, report=watch)
-    )
+    how: dict[str, Any] = dict(weight=weight, seed=seed, pool=pool, report=watch)
+    if config.tree == "learned":
+        fitted, tree = fit_learned(data.X, data.Y, tree, config, **how)
+    else:
+        fitted = fit_dense(data.X, data.Y, tree, config, **how)
+    return tree, quantize(fitted)
 
 
 def _fit_sparse(
     data: TrainingData, tree: LabelTree, config: Config, weight: NDArray[np.float32], number: int,
     pool: Pool, report: Callback,
-) -> Parameters:  # fmt: skip
+) -> tuple[LabelTree, Parameters]:  # fmt: skip
     seed, watch = tree_seed(config.seed, number), _task_watch(config, number, report)
     fit = fit_sparse(data.X, data.Y, tree, config, weight=weight, seed=seed, pool=pool, report=watch)
-    return calibrate(fit, tree, data.X, data.Y, weight, pool, config.link)
+    return tree, calibrate(fit, tree, data.X, data.Y, weight, pool, config.link)
 
 
 def tree_seed(seed: int, number: int) -> int:

@@ -110,7 +110,7 @@ def with_labels(data: TrainingData, weight: NDArray[np.float32]) -> tuple[Traini
     n_labels = np.diff(data.Y.indptr)
     chosen = np.flatnonzero(n_labels)
     if not weight[chosen].any():
-        raise DataError("sample_weight is zero for every row that has a label; link hsm needs one that counts")
+        raise DataError("sample_weight is zero for every row with a label; link hsm needs one that counts")
     X = SparseRows(*take_rows(data.X[:3], chosen), data.X.n_columns)
     Y = LabelRows(pointers(n_labels[chosen]), data.Y.indices, data.Y.n_labels)
     return data._replace(X=X, Y=Y, unused_rows=len(n_labels) - len(chosen)), weight[chosen]

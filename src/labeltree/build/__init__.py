@@ -50,6 +50,10 @@ def build_tree(
         eps, balanced = config.kmeans_eps, config.balanced
         tree = build_kmeans(profiles, config.arity, config.max_leaves, eps, seed, pool, balanced)
         return tree.collapse(config.collapse)
+    if config.tree == "learned":
+        from labeltree.build.complete import build_shuffled
+
+        return build_shuffled(Y.n_labels, config.arity, config.seed if seed is None else seed)
     if config.tree in ("huffman", "complete"):
         from labeltree.build.complete import build_complete
         from labeltree.build.huffman import build_huffman

@@ -15,12 +15,20 @@ def build_complete(label_counts: ArrayLike, arity: int) -> LabelTree:
     Leaves take the labels in order of falling count, ties by id.
     """
     counts, arity = check_counts(label_counts), check_arity(arity)
-    n_labels = len(counts)
+    return _complete_tree(np.argsort(-counts, kind="stable"), arity)
+
+
+def build_shuffled(n_labels: int, arity: int, seed: int) -> LabelTree:
+    """A complete tree with the labels in random order: where a learned tree starts."""
+    return _complete_tree(np.random.default_rng(seed).permutation(n_labels), check_arity(arity))
+
+
+def _complete_tree(labels: NDArray[np.int64], arity: int) -> LabelTree:
     # Each inner node turns one open place into `arity` ones; the last one may need fewer, but at least two.
-    n_inner = -(-(n_labels - 1) // (arity - 1))
-    parent = (np.arange(n_inner + n_labels) - 1) // arity
+    n_inner = -(-(len(labels) - 1) // (arity - 1))
+    parent = (np.arange(n_inner + len(labels)) - 1) // arity
     label = np.full(len(parent), -1)
-    label[n_inner:] = np.argsort(-counts, kind="stable")
+    label[n_inner:] = labels
     return LabelTree(parent.astype(np.int32), label.astype(np.int32))
 
 

@@ -131,15 +131,21 @@ def _move_row(out_rows, row, shrink, rate, gradient):
 
 
 @inlined
-def _visit_block(visit, first, n_children, link, weight, parameters, plan, buffers, scores):
-    """Score the block for one visitor: d loss / d score into scores, and the visit's gradient and loss.
+def _count_learned(n_children, link):
+    """Of two children with a softmax the second's score stays 0: they share one logistic."""
+    return 1 if link == SOFTMAX and n_children == 2 else n_children
 
-    Of two children the second's score stays 0 with a softmax: they share one logistic.
-    """
+
+@inlined
+def _visit_block(visit, first, n_children, link, weight, parameters, plan, buffers, scores):
+    """Score the block for one visitor: d loss / d score into scores, and the visit's gradient and loss."""
     e = plan.visit_example[visit]
-    score_rows(parameters.weights, first, n_children, buffers.hidden, e, scores)
-    for c in range(n_children):
+    n_learned = _count_learned(n_children, link)
+    score_rows(parameters.weights, first, n_learned, buffers.hidden, e, scores)
+    for c in range(n_learned):
         scores[c] += parameters.bias[first + c]
+    for c in range(n_learned, n_children):
+        scores[c] = 0.0
     if link == SOFTMAX:
         _apply_softmax(scores, n_children)
     else:
@@ -155,10 +161,8 @@ def _visit_block(visit, first, n_children, link, weight, parameters, plan, buffe
             loss -= math.log(likelihood)
             likelihood = 1.0
         scores[c] *= weight
-    if link == SOFTMAX and n_children == 2:
-        scores[1] = 0.0
     buffers.visit_loss[visit] = weight * (loss - math.log(likelihood))
-    _add_rows(scores, n_children, parameters.weights, first, buffers.visit_gradient, visit)
+    _add_rows(scores, n_learned, parameters.weights, first, buffers.visit_gradient, visit)
 
 
 @inlined
@@ -190,6 +194,7 @@ def _train_block(task, examples, blocks, rows, parameters, plan, buffers, step, 
     gradients, visitors, scores = scratch.gradients, scratch.visitors, scratch.scores
     first = blocks.start[plan.block[task]]
     n_children = blocks.start[plan.block[task] + 1] - first
+    n_learned = _count_learned(n_children, blocks.link)
     start = plan.block_visit[task]
     n_visits = plan.block_visit[task + 1] - start
     for i in range(n_visits):
@@ -198,9 +203,9 @@ def _train_block(task, examples, blocks, rows, parameters, plan, buffers, step, 
         weight = examples.weight[rows[e]]
         _visit_block(visit, first, n_children, blocks.link, weight, parameters, plan, buffers, scores)
         visitors[i] = e
-        for c in range(n_children):
+        for c in range(n_learned):
             gradients[c * len(visitors) + i] = scores[c]
-    _update_block(first, n_children, n_visits, parameters, buffers.hidden, step, rate, scratch)
+    _update_block(first, n_learned, n_visits, parameters, buffers.hidden, step, rate, scratch)
 
 
 @inlined

@@ -11,7 +11,7 @@ import numpy as np
 
 from labeltree.kernels.jit import inlined, kernel
 from labeltree.kernels.random import random_at, shuffle
-from labeltree.kernels.sparse_arrays import LANES
+from labeltree.kernels.sparse_arrays import FEW_LANES, LANES
 from labeltree.kernels.sparse_methods import change_dual
 
 _RESTING = 0.1  # an example that moves less than this part of the tolerance rests ...
@@ -162,6 +162,10 @@ def _score_example(indices, values, start, end, weights, out):
         out[c] = 0.0
     for position in range(start, end):
         f, value = indices[position], values[position]
+        if n_columns == FEW_LANES:
+            for lane in range(FEW_LANES):
+                out[lane] += value * weights[f, lane]
+            continue
         for first in range(0, n_columns, LANES):
             for lane in range(LANES):
                 out[first + lane] += value * weights[f, first + lane]
@@ -180,9 +184,8 @@ def _score_shrunk(indices, values, start, end, weights, l1, out):
         out[c] = 0.0
     for position in range(start, end):
         f, value = indices[position], values[position]
-        for first in range(0, n_columns, LANES):
-            for lane in range(LANES):
-                out[first + lane] += value * shrink(weights[f, first + lane], l1)
+        for c in range(n_columns):
+            out[c] += value * shrink(weights[f, c], l1)
 
 
 @inlined
@@ -191,6 +194,10 @@ def _change_weights(indices, values, start, end, change, keep, weights):
     n_columns = weights.shape[1]
     for position in range(start, end):
         f, value = indices[position], values[position]
+        if n_columns == FEW_LANES:
+            for lane in range(FEW_LANES):
+                weights[f, lane] = keep * weights[f, lane] + value * change[lane]
+            continue
         for first in range(0, n_columns, LANES):
             for lane in range(LANES):
                 old = weights[f, first + lane]

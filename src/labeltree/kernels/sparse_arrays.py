@@ -5,9 +5,16 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-LANES = 16  # columns of weights are padded to whole vectors of the processor
+LANES = 16  # columns of weights are padded to whole vectors of the processor ...
+FEW_LANES = 4  # ... or, as in binary trees, to a short one
+
+
+def padded(n_children: ArrayLike) -> NDArray[np.int64]:
+    """How many columns so many siblings get."""
+    n_children = np.asarray(n_children)
+    return np.where(n_children <= FEW_LANES, FEW_LANES, -(-n_children // LANES) * LANES)
 
 
 class Rows(NamedTuple):
@@ -39,7 +46,7 @@ class Gathered(NamedTuple):
 class State(NamedTuple):
     """Where the training of one chunk is."""
 
-    weights: NDArray[np.float32]  # (n_features, n_columns), n_columns >= the children, a multiple of LANES
+    weights: NDArray[np.float32]  # (n_features, n_columns), n_columns = padded(children)
     dual: NDArray[np.float32]  # (n_examples, n_columns) one variable per example and child
     positive_weight: NDArray[np.float32]  # (n_columns,) of each child's positive examples; softmax: 0 or 1
     order: NDArray[np.int64]  # (n_examples,)

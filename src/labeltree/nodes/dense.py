@@ -56,31 +56,10 @@ def fit_dense(
     report: Callable[[Report], None],
 ) -> DenseParameters:
     """Train all nodes of the tree and the embeddings together (the paper's Algorithm 1, in mini-batches)."""
-    random = np.random.default_rng(seed)
-    embedding = _random_embedding(random, X.n_columns, config.dim)
-    trainer = _Trainer(X, Y, tree, config, weight, embedding, seed, pool)
-    chunk = max(1, CHUNK_EXAMPLES // trainer.batch_size) * trainer.batch_size
-    for epoch in range(config.epochs):
-        order = random.permutation(X.n_rows).astype(np.int64)
-        loss = 0.0
-        for start in range(0, X.n_rows, chunk):
-            rows = order[start : start + chunk]
-            began = time.perf_counter()
-            loss += trainer.train(rows, epoch * X.n_rows + start)
-            if not np.isfinite(loss):
-                raise _diverged(config, epoch)
-            done = start + len(rows)
-            speed = len(rows) / max(time.perf_counter() - began, 1e-9)
-            report(Report(epoch + done / X.n_rows, loss / done, speed))
-    fitted = trainer.fitted()
-    # a loss is taken before its step, so the last step needs a look of its own
-    learned = fitted.bias[trainer.is_learned]
-    if not all(_all_finite(array) for array in (fitted.embedding, fitted.weights, learned)):
-        raise _diverged(config, config.epochs - 1)
-    return fitted
+    return Trainer(X, Y, tree, config, weight, seed, pool).run(report)
 
 
-class _Trainer:
+class Trainer:
     """The arrays of a training run, and the threads that work on them."""
 
     def __init__(
@@ -90,18 +69,18 @@ class _Trainer:
         tree: LabelTree,
         config: Config,
         weight: NDArray[np.float32],
-        embedding: NDArray[np.float32],
         seed: int,
         pool: Pool,
     ) -> None:
-        self.config, self.pool = config, pool
+        self.config, self.tree, self.seed, self.pool = config, tree, seed, pool
+        self.random = np.random.default_rng(seed)
         self.batch_size = min(config.batch_size, max(1, X.n_rows))
         self.n_total = X.n_rows * config.epochs
         self.examples = Examples(X.indptr, X.indices, X.values, Y.indptr, Y.indices, weight)
-        self.blocks, bias, n_visits, n_positives = _prepare(self.examples, tree, config.link, seed)
+        self.blocks, bias, n_visits, n_positives = self._prepare()
         self.is_learned = np.isfinite(bias)
         self.parameters = Parameters(
-            embedding,
+            _random_embedding(self.random, X.n_columns, config.dim),
             aligned_zeros((tree.n_nodes, config.dim)),
             bias,
             np.zeros(X.n_columns, np.float32),
@@ -115,6 +94,29 @@ class _Trainer:
         n_threads = pool.threads if self.batch_size >= 4 * pool.threads else 1
         max_block = int(np.diff(self.blocks.start).max())
         self.scratch = [_make_scratch(max_block, self.batch_size, config.dim) for _ in range(n_threads)]
+
+    def run(self, report: Callable[[Report], None]) -> DenseParameters:
+        """All epochs."""
+        config, n_rows = self.config, self.n_total // self.config.epochs
+        chunk = max(1, CHUNK_EXAMPLES // self.batch_size) * self.batch_size
+        for epoch in range(config.epochs):
+            order = self.random.permutation(n_rows).astype(np.int64)
+            loss = 0.0
+            for start in range(0, n_rows, chunk):
+                rows = order[start : start + chunk]
+                began = time.perf_counter()
+                loss += self.train(rows, epoch * n_rows + start)
+                if not np.isfinite(loss):
+                    raise _diverged(config, epoch)
+                done = start + len(rows)
+                speed = len(rows) / max(time.perf_counter() - began, 1e-9)
+                report(Report(epoch + done / n_rows, loss / done, speed))
+        fitted = self.fitted()
+        # a loss is taken before its step, so the last step needs a look of its own
+        learned = fitted.bias[self.is_learned]
+        if not all(_all_finite(array) for array in (fitted.embedding, fitted.weights, learned)):
+            raise _diverged(config, config.epochs - 1)
+        return fitted
 
     def train(self, rows: NDArray[np.int64], n_seen: int) -> float:
         """One pass over the rows, after ``n_seen`` others; their loss, NaN or infinite once they diverge."""
@@ -148,6 +150,19 @@ class _Trainer:
         squares = parameters.embedding_squares.sum() + parameters.weight_squares.sum()
         return float(loss[0]) if np.isfinite(squares) else math.inf
 
+    def _prepare(self) -> tuple[Blocks, NDArray[np.float32], NDArray[np.int64], NDArray[np.int64]]:
+        """The blocks of the tree, the first biases, and the visits and positive nodes of each example."""
+        tree, link = self.tree, link_code(self.config.link, False)
+        start, first, last = make_blocks(tree, most=1 if link == SOFTMAX else MAX_BLOCKS)
+        nothing_known, seed = np.zeros(len(start) - 1, np.bool_), self.seed % 2**63
+        blocks = Blocks(tree.parent, tree.leaf_of_label, start, first, last, nothing_known, link, seed)
+        bias, n_visits, n_positives = _first_bias(self.examples, tree, blocks)
+        if link == SOFTMAX:
+            is_constant = np.add.reduceat(np.isfinite(bias), start[:-1], dtype=np.int64) < 2
+        else:
+            is_constant = np.logical_and.reduceat(np.isinf(bias), start[:-1])
+        return blocks._replace(is_constant=is_constant), bias, n_visits, n_positives
+
     def fitted(self) -> DenseParameters:
         return DenseParameters(self.parameters.embedding, self.parameters.weights, self.parameters.bias)
 
@@ -166,31 +181,23 @@ def _diverged(config: Config, epoch: int) -> TrainingError:
     )
 
 
-def _prepare(
-    examples: Examples, tree: LabelTree, link: str, seed: int
-) -> tuple[Blocks, NDArray[np.float32], NDArray[np.int64], NDArray[np.int64]]:
-    """The blocks of the tree, the first biases, and the visits and positive nodes of each example."""
+def _first_bias(
+    examples: Examples, tree: LabelTree, blocks: Blocks
+) -> tuple[NDArray[np.float32], NDArray[np.int64], NDArray[np.int64]]:
+    """The frequencies of nodes as scores; and the visits and positive nodes of each example."""
     from labeltree.kernels.dense_plan import count_visits, weigh_picked
 
-    code = link_code(link, False)
-    start, first, last = make_blocks(tree, most=1 if code == SOFTMAX else MAX_BLOCKS)
-    nothing_known = np.zeros(len(start) - 1, np.bool_)
-    blocks = Blocks(tree.parent, tree.leaf_of_label, start, first, last, nothing_known, code, seed % 2**63)
     n_visits = np.empty(len(examples.weight), np.int64)
     n_positives = np.empty(len(examples.weight), np.int64)
     node_weight = np.zeros(tree.n_nodes, np.float64)
     count_visits(examples, blocks, n_visits, n_positives, node_weight)
-    if code == SOFTMAX:
+    if blocks.link == SOFTMAX:
         node_weight[:] = 0.0
         weigh_picked(examples, blocks, node_weight)
-        bias = softmax_bias(node_weight, tree)
-        is_constant = np.add.reduceat(np.isfinite(bias), start[:-1], dtype=np.int64) < 2
-    else:
-        # One after another, as the kernel adds: a root that is always positive must have exactly this weight.
-        total = float(np.cumsum(examples.weight, dtype=np.float64)[-1])
-        bias = initial_bias(node_weight, tree, total)
-        is_constant = np.logical_and.reduceat(np.isinf(bias), start[:-1])
-    return blocks._replace(is_constant=is_constant), bias, n_visits, n_positives
+        return softmax_bias(node_weight, tree), n_visits, n_positives
+    # One after another, as the kernel adds: a root that is always positive must have exactly this weight.
+    total = float(np.cumsum(examples.weight, dtype=np.float64)[-1])
+    return initial_bias(node_weight, tree, total), n_visits, n_positives
 
 
 def initial_bias(node_weight: NDArray[np.float64], tree: LabelTree, total: float) -> NDArray[np.float32]:

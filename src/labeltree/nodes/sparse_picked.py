@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labeltree.errors import TrainingError
-from labeltree.kernels.sparse_arrays import LANES, Gathered, OnlineSoftmax, SoftmaxLoss, State
+from labeltree.kernels.sparse_arrays import Gathered, OnlineSoftmax, SoftmaxLoss, State, padded
 from labeltree.nodes.dense import softmax_bias
 from labeltree.nodes.sparse_tasks import Scratch, Tasks, online_step
 
@@ -78,7 +78,7 @@ class PickedTasks(Tasks):
 
     def _first_state(self, task: int, examples: Gathered, n_features: int) -> State:
         first, last = self.nodes_of(task)
-        n_columns = -(-(last - first) // LANES) * LANES
+        n_columns = int(padded(last - first))
         n_bytes = 4 * n_columns * (n_features + len(examples.squares))
         if n_bytes > MOST_BYTES:
             raise TrainingError(

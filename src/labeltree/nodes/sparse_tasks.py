@@ -12,13 +12,13 @@ from labeltree.config import Config
 from labeltree.data.rows import LabelRows
 from labeltree.errors import TrainingError
 from labeltree.kernels.sparse_arrays import (
-    LANES,
     Gathered,
     LogLoss,
     OnlineLogLoss,
     Rows,
     SquaredHinge,
     State,
+    padded,
 )
 from labeltree.nodes.dense import initial_bias, make_blocks
 from labeltree.nodes.sparse_packing import NotFinite, Solved, pack_chunk
@@ -90,8 +90,7 @@ class Tasks:
         sums = np.concatenate([[0], np.cumsum(entries[self.node_rows])])
         of_node = np.append(np.diff(sums[self.node_indptr]), entries[self.all_rows].sum())
         first = self.start[self.task_chunk]
-        columns = -(-np.diff(first) // LANES) * LANES
-        cost = of_node[self.tree.parent[first[:-1]]] * columns.astype(np.float64)  # parent -1: all rows
+        cost = of_node[self.tree.parent[first[:-1]]] * padded(np.diff(first)).astype(np.float64)  # -1: all
         return cost * np.logical_or.reduceat(self.is_learned, first[:-1])
 
     def nodes_of(self, task: int) -> tuple[int, int]:
@@ -174,7 +173,7 @@ class Tasks:
 
     def _first_state(self, task: int, examples: Gathered, n_features: int) -> State:
         n, (first, last) = len(examples.squares), self.nodes_of(task)
-        n_columns = -(-(last - first) // LANES) * LANES
+        n_columns = int(padded(last - first))
         weights = np.zeros((n_features + (self.config.bias > 0), n_columns), np.float32)
         shape = (0, 0) if self.config.solver == "sgd" else (n, n_columns)
         dual = np.full(shape, NO_DUAL if self.loss == "log" else 0.0, np.float32)

@@ -1,0 +1,105 @@
+"""Where the labels of a learned tree go: how nodes send their examples, and who gets which child."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from labeltree.kernels.arithmetic import score_rows, sum_rows
+from labeltree.kernels.jit import kernel
+
+
+@kernel
+def measure_children(
+    examples, rows, first_child, n_children, node_of_label, parameters, is_softmax, hidden,
+    out_chances, out_count,
+):  # fmt: skip
+    """For each label the sum over its rows of the probabilities of its node's children, and their weight.
+
+    Labels whose node is a leaf are left out. ``hidden`` is room for one row's vector.
+    """
+    scores = np.empty(out_chances.shape[1], np.float32)
+    for row in rows:
+        weight = examples.weight[row]
+        if weight == 0.0:
+            continue
+        start = examples.x_indptr[row]
+        n = examples.x_indptr[row + 1] - start
+        sum_rows(examples.x_values, start, examples.x_indices, start, n, parameters.embedding, hidden, 0)
+        for q in range(examples.y_indptr[row], examples.y_indptr[row + 1]):
+            label = examples.y_indices[q]
+            node = node_of_label[label]
+            n = n_children[node]
+            if n == 0:
+                continue
+            first = first_child[node]
+            score_rows(parameters.weights, first, n, hidden, 0, scores)
+            total = 0.0
+            for c in range(n):
+                score = min(max(np.float64(scores[c] + parameters.bias[first + c]), -80.0), 80.0)
+                chance = math.exp(score)
+                scores[c] = chance if is_softmax else chance / (1.0 + chance)
+                total += chance
+            for c in range(n):
+                chance = scores[c] / total if is_softmax else scores[c]
+                out_chances[label, c] += weight * chance
+            out_count[label] += weight
+
+
+@kernel
+def fill_children(chances, count, first_child, n_children, node_of_label, capacity):
+    """Give each label a child of its node: those of the largest derivatives of the objective first.
+
+    A label without rows has no preference: it takes what is left. Returns each label's new node.
+    """
+    n_labels = len(node_of_label)
+    new_node = node_of_label.copy()
+    order = np.argsort(node_of_label, kind="mergesort")
+    begin = 0
+    while begin < n_labels:
+        node = node_of_label[order[begin]]
+        end = begin
+        while end < n_labels and node_of_label[order[end]] == node:
+            end += 1
+        labels = order[begin:end]
+        begin = end
+        n = n_children[node]
+        if n == 0:
+            continue
+        gains = _gains(chances, count, labels, n)
+        free = capacity[first_child[node] : first_child[node] + n].copy()
+        is_placed = np.zeros(len(labels), np.bool_)
+        for place in np.argsort(-gains.ravel(), kind="mergesort"):
+            i, c = place // n, place % n
+            if not is_placed[i] and free[c] > 0:
+                is_placed[i] = True
+                free[c] -= 1
+                new_node[labels[i]] = first_child[node] + c
+    return new_node
+
+
+@kernel
+def _gains(chances, count, labels, n):
+    """(labels, children) the derivative of the objective by log p_ij, but for a factor that all share."""
+    gains = np.zeros((len(labels), n))
+    total = 0.0
+    for i in range(len(labels)):
+        total += count[labels[i]]
+    if total == 0.0:
+        return gains
+    for c in range(n):
+        mean = 0.0
+        for i in range(len(labels)):
+            mean += chances[labels[i], c]
+        mean /= total
+        balance = 0.0
+        for i in range(len(labels)):
+            if count[labels[i]] > 0.0:
+                balance += count[labels[i]] * np.sign(chances[labels[i], c] / count[labels[i]] - mean)
+        for i in range(len(labels)):
+            if count[labels[i]] > 0.0:
+                chance = chances[labels[i], c] / count[labels[i]]
+                share = count[labels[i]] / total
+                gains[i, c] = share * chance * (np.sign(chance - mean) - balance / total)
+    return gains

@@ -1,0 +1,119 @@
+"""The Learned Tree (Jernite, Choromanska and Sontag 2017): labels move while the nodes are trained.
+
+The shape of the tree stays: a complete one, so it is balanced. Now and then its labels are put where the
+nodes send their examples already. At a node, q_i is the part of label i among the labels of its examples,
+p_ij the mean probability that it gives child j for those of label i, and p_j that for all. The objective
+
+    J = 2/M * sum over labels i and children j of q_i |p_j - p_ij|
+
+rewards children that are likely for some labels and unlikely for others. From the root down, the label and
+child of the largest derivative of J by log p_ij are joined first, then the next, while the child has room for
+as many labels as it has leaves below it. Slow twin: :mod:`labeltree.reference.learned`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from labeltree.config import Config
+from labeltree.data.rows import LabelRows, SparseRows
+from labeltree.kernels.dense_arrays import Blocks
+from labeltree.nodes.dense import DenseParameters, Report, Trainer, aligned_zeros
+from labeltree.nodes.link import SOFTMAX
+from labeltree.parallel import Pool
+from labeltree.tree import LabelTree
+
+MOVES_PER_EPOCH = 4
+LAST_MOVE = 0.35  # of the training: then the nodes learn what their labels are
+MOST_ROWS = 20_000  # that tell where labels go
+_LARGEST_BIAS = 10.0  # where a node has no examples yet: it may get some
+
+
+def fit_learned(
+    X: SparseRows,
+    Y: LabelRows,
+    tree: LabelTree,
+    config: Config,
+    *,
+    weight: NDArray[np.float32],
+    seed: int,
+    pool: Pool,
+    report: Callable[[Report], None],
+) -> tuple[DenseParameters, LabelTree]:
+    """Train all nodes and move the labels of the tree; the parameters and the tree it became."""
+    trainer = _LearnedTrainer(X, Y, tree, config, weight, seed, pool)
+    return trainer.run(report), trainer.tree
+
+
+class _LearnedTrainer(Trainer):
+    """A training run that moves labels between two calls of the kernel."""
+
+    n_moves = 0  # since the start
+    next_move = 0.0  # in examples seen
+
+    def train(self, rows: NDArray[np.int64], n_seen: int) -> float:
+        if n_seen >= self.next_move:
+            n_rows = self.n_total // self.config.epochs
+            self.next_move = n_seen + n_rows / MOVES_PER_EPOCH
+            if 0 < n_seen <= LAST_MOVE * self.n_total:  # at first all scores are the same
+                self.move_labels(self.random.permutation(n_rows)[:MOST_ROWS])
+        return super().train(rows, n_seen)
+
+    def move_labels(self, rows: NDArray[np.int64]) -> None:
+        """Put each label where these rows say."""
+        label = assign_labels(self, np.sort(rows))
+        self.tree = LabelTree(self.tree.parent, label)
+        self.blocks = self.blocks._replace(leaf_of_label=self.tree.leaf_of_label)
+        self.n_moves += 1
+
+    def _prepare(self) -> tuple[Blocks, NDArray[np.float32], NDArray[np.int64], NDArray[np.int64]]:
+        """No node but the root is constant, and an example may need as many visits as on any tree."""
+        blocks, bias, _, _ = super()._prepare()
+        blocks.is_constant[1:] = False
+        bias[1:] = np.clip(bias[1:], -_LARGEST_BIAS, _LARGEST_BIAS)
+        n_labels, depth = np.diff(self.examples.y_indptr), int(self.tree.depth_of_leaves.max())
+        most_blocks = int((blocks.last - blocks.first).max()) + 1
+        return blocks, bias, 1 + n_labels * depth * most_blocks, n_labels * (depth + 1)
+
+    def fitted(self) -> DenseParameters:
+        """With the constants of the last tree."""
+        fitted = super().fitted()
+        _, constants, _, _ = super()._prepare()
+        bias = np.where(np.isinf(constants), constants, fitted.bias)
+        self.is_learned &= np.isfinite(constants)
+        return fitted._replace(bias=bias)
+
+
+def assign_labels(trainer: Trainer, rows: NDArray[np.int64]) -> NDArray[np.int32]:
+    """(n_nodes,) the label of each leaf, as these rows would have it."""
+    from labeltree.kernels.learned import fill_children, measure_children
+
+    tree, examples, parameters = trainer.tree, trainer.examples, trainer.parameters
+    n_labels, arity = tree.n_labels, int(tree.n_children.max())
+    capacity = _leaves_below(tree)
+    node_of_label = np.zeros(n_labels, np.int32)
+    hidden = aligned_zeros((1, trainer.config.dim))
+    is_softmax = trainer.blocks.link == SOFTMAX
+    while np.any(tree.n_children[node_of_label] > 0):
+        chances, count = np.zeros((n_labels, arity)), np.zeros(n_labels)
+        measure_children(
+            examples, rows, tree.first_child, tree.n_children, node_of_label, parameters, is_softmax, hidden,
+            chances, count,
+        )  # fmt: skip
+        node_of_label = fill_children(
+            chances, count, tree.first_child, tree.n_children, node_of_label, capacity
+        )
+    label = np.full(tree.n_nodes, -1, np.int32)
+    label[node_of_label] = np.arange(n_labels, dtype=np.int32)
+    return label
+
+
+def _leaves_below(tree: LabelTree) -> NDArray[np.int64]:
+    """(n_nodes,) 1 for a leaf."""
+    n_leaves = (tree.n_children == 0).astype(np.int64)
+    for node in range(tree.n_nodes - 1, 0, -1):
+        n_leaves[tree.parent[node]] += n_leaves[node]
+    return n_leaves
