@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from benchmarks import sparse_bars
+from benchmarks import hs_bars, sparse_bars
 from benchmarks.datasets import ALL_SETS
 from benchmarks.peer_bars import ENOUGH_RUNS, EXTREMETEXT, OURS, SETS, Standing, bars_section
 from benchmarks.report import EMPTY, Record, aligned, groups, number
@@ -107,6 +107,9 @@ def overview(records: Sequence[Record], tools: Mapping[str, Tool], pages: Iterab
         standings = [standing_of(records, name, tools) for name in sparse_bars.SETS]
         title = "What we hold ourselves to with sparse nodes"
         sections.append(bars_section(standings, sparse_bars.BARS, title))
+    if any(record["tool"] == hs_bars.OURS for record in records):
+        standings = [standing_of(records, name, tools) for name in hs_bars.SETS]
+        sections.append(bars_section(standings, hs_bars.BARS, "Beside fastText's hierarchical softmax"))
     return "\n\n".join(sections) + "\n"
 
 

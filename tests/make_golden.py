@@ -49,12 +49,16 @@ def golden_models() -> dict[str, tuple[Model, list[Any]]]:
     tree = dict(arity=2, max_leaves=3, dim=2, epochs=2)
     sparse = labeltree.train(many.X, _with_absent_label(many), nodes="sparse", **tree)
     both = labeltree.train(many.texts, many.Y, nodes="both", trees=2, loss="log", bias=1.0, prune=0.5, **tree)
+    softmax = labeltree.train(toy.texts, toy.Y, tree="huffman", link="hsm", **SMALL)
+    picked = labeltree.train(many.X, _with_absent_label(many), nodes="sparse", link="hsm", **tree)
     return {
         "text-1.labeltree": (text, QUERIES),
         "vectors-1.labeltree": (vectors, VECTORS),
         "ensemble-1.labeltree": (ensemble, QUERIES),
         "sparse-1.labeltree": (sparse, VECTORS),
         "both-1.labeltree": (both, QUERIES),
+        "hsm-1.labeltree": (softmax, QUERIES),
+        "hsm-sparse-1.labeltree": (picked, VECTORS),
     }
 
 

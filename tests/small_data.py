@@ -113,12 +113,16 @@ def slow_marginals(model: Model, X: Any, normalize: bool = False) -> NDArray[np.
     total = np.zeros((rows.n_rows, model.n_labels))
     for search in model.trees:
         tree = search.tree
+        scores = slow_scores(search, dense)
         with np.errstate(over="ignore"):
-            node = 1.0 / (1.0 + np.exp(-slow_scores(search, dense)))
+            node = 1.0 / (1.0 + np.exp(-scores))
         for parent in np.flatnonzero(tree.n_children):  # a parent stands before its children
             first = tree.first_child[parent]
             children = slice(first, first + tree.n_children[parent])
-            if normalize:
+            if model.config.link == "hsm":
+                node[:, children] = np.exp(scores[:, children])
+                node[:, children] /= node[:, children].sum(axis=1, keepdims=True)
+            elif normalize:
                 sums = node[:, children].sum(axis=1, keepdims=True)
                 node[:, children] /= np.where((sums > 0) & (sums < 1), sums, 1.0)
             node[:, children] *= node[:, [parent]]

@@ -108,6 +108,17 @@ def kept(parameters: DenseParameters | SparseParameters) -> Parameters:
     return quantize(parameters) if isinstance(parameters, DenseParameters) else parameters
 
 
+def with_link(
+    parameters: DenseParameters | SparseParameters, link: str
+) -> DenseParameters | SparseParameters:
+    """Parameters that a model of this link can have: a softmax has no certain nodes but the root."""
+    if link == "plt":
+        return parameters
+    bias = np.where(parameters.bias == np.inf, -np.inf, parameters.bias).astype(np.float32)
+    bias[0] = np.inf
+    return parameters._replace(bias=bias)
+
+
 def random_sparse(
     tree: LabelTree,
     n_features: int,

@@ -28,6 +28,7 @@ from labeltree.errors import (
 )
 from labeltree.kernels.sparse_arrays import SparseParameters
 from labeltree.model import Model
+from labeltree.nodes.quantized import QuantizedParameters
 from labeltree.persist import read_model, write_model
 
 TOY = make_toy(80)
@@ -55,6 +56,19 @@ def sparse_content(tmp_path_factory: pytest.TempPathFactory) -> bytes:
     Y = np.pad(TOY.indicator, ((0, 0), (0, 70)))  # a second chunk below the root, of labels without rows
     labeltree.train(TOY.texts, Y, nodes="sparse", tree="flat", prune=0.0).save(path)
     return path.read_bytes()
+
+
+@pytest.fixture(scope="module")
+def softmax_contents(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
+    """Good files with a softmax over siblings, of dense and of sparse nodes."""
+    folder, found = tmp_path_factory.mktemp("models"), {}
+    for nodes in ("dense", "sparse"):
+        how: dict[str, Any] = dict(
+            nodes=nodes, link="hsm", dim=20, epochs=2, arity=2, max_leaves=3, prune=0.0
+        )
+        labeltree.train(TOY.texts, TOY.Y, **how).save(folder / nodes)
+        found[nodes] = (folder / nodes).read_bytes()
+    return found
 
 
 def refuse(path: Path, error: type[LabelTreeError] = ModelFileError, **options: Any) -> str:
@@ -391,6 +405,85 @@ def test_random_sparse_tensors(name: str, sparse_content: bytes, tmp_path: Path)
             assert np.all((ids >= -1) & (ids < loaded.n_labels))
             assert not np.any(probabilities < 0)
         assert loaded.probability(TOY.texts[:2], loaded.label_names).shape == (2, loaded.n_labels)
+
+
+# a softmax over siblings of which one is certain would be inf / inf
+FORGED_SOFTMAX: dict[str, tuple[Callable[[Tensors, dict[str, Any]], None], str]] = {
+    "a certain leaf": (
+        replace("nodes.0.bias", set_to(-1, np.inf)),
+        "nodes.0.bias is not +infinity at the root",
+    ),
+    "a certain child of the root": (replace("nodes.0.bias", set_to(1, np.inf)), "nodes.0.bias"),
+    "all nodes certain": (replace("nodes.0.bias", lambda a: a * 0 + np.inf), "nodes.0.bias"),
+    "a root of another bias": (replace("nodes.0.bias", set_to(0, 3.0)), "nodes.0.bias"),
+    "an impossible root": (replace("nodes.0.bias", set_to(0, -np.inf)), "nodes.0.bias"),
+    "a bias of NaN": (replace("nodes.0.bias", set_to(2, np.nan)), "nodes.0.bias"),
+    "a root of NaN": (replace("nodes.0.bias", set_to(0, np.nan)), "nodes.0.bias"),
+    "an unknown link": (configure(link="probit"), "link must be one of plt, hsm"),
+}
+
+
+@pytest.mark.parametrize("nodes", ["dense", "sparse"])
+@pytest.mark.parametrize("case", FORGED_SOFTMAX)
+def test_forged_softmax_models_are_refused(
+    case: str, nodes: str, softmax_contents: dict[str, bytes], tmp_path: Path
+) -> None:
+    path = tmp_path / "forged.labeltree"
+    path.write_bytes(softmax_contents[nodes])
+    tensors, metadata = read_model(path)
+    forge, words = FORGED_SOFTMAX[case]
+    with np.errstate(invalid="ignore"):
+        forge(tensors, metadata)
+    write_model(path, tensors, metadata)
+    assert words in refuse(path, CorruptedModelError)
+    assert words in refuse(path, CorruptedModelError, verify=False)
+
+
+def test_certain_nodes_of_a_model_that_is_told_to_be_a_softmax(model: Model, tmp_path: Path) -> None:
+    """A label of every row is certain in a tree of logistics, which no softmax has."""
+    path = tmp_path / "told.labeltree"
+    labels = [["always", *some] for some in TOY.Y]
+    labeltree.train(TOY.texts, labels, nodes="dense", tree="flat", dim=2, epochs=1).save(path)
+    tensors, metadata = read_model(path)
+    configure(link="hsm")(tensors, metadata)
+    write_model(path, tensors, metadata)
+    assert "link hsm" in refuse(path, CorruptedModelError)
+
+
+@pytest.mark.parametrize(
+    ("nodes", "name"),
+    [("dense", name) for name in QuantizedParameters._fields]
+    + [("sparse", name) for name in SparseParameters._fields],
+)
+def test_random_softmax_tensors(
+    nodes: str, name: str, softmax_contents: dict[str, bytes], tmp_path: Path
+) -> None:
+    """As above. Sums of scores that only a forger makes may be NaN, but no label comes from nowhere."""
+    path = tmp_path / "random.labeltree"
+    path.write_bytes(softmax_contents[nodes])
+    good, metadata = read_model(path)
+    random = np.random.default_rng(sum(name.encode()))
+    n_loaded = 0
+    for number in range(15):
+        tensor = good[f"nodes.0.{name}"].copy()
+        data = tensor.view(np.uint8).reshape(-1)
+        places = random.integers(0, len(data), 1 if number < 10 else len(data))
+        data[places] = random.integers(0, 256, len(places))
+        write_model(path, good | {f"nodes.0.{name}": tensor}, metadata)
+        try:
+            loaded = labeltree.load(path)
+        except ModelFileError:
+            continue
+        n_loaded += 1
+        for search in ("exact", "beam"):
+            ids, probabilities = loaded.predict_arrays(TOY.texts[:5], k=3, search=search)
+            assert np.all((ids >= -1) & (ids < loaded.n_labels))
+            assert not np.any(probabilities < 0)
+            if name in ("embedding", "weights", "feature", "entry"):
+                assert np.all(np.isfinite(probabilities))
+        loaded.predict_rows(TOY.texts[:2], 0.3)
+        assert loaded.probability(TOY.texts[:2], loaded.label_names).shape == (2, loaded.n_labels)
+    assert n_loaded > 0 or name in ("chunk_bucket", "chunk_row", "chunk_entry", "bucket", "length")
 
 
 @pytest.mark.parametrize("command", ["test", "predict", "prob", "inspect"])

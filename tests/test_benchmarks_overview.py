@@ -12,6 +12,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parents[1]))  # benchmarks are not part of the package
 
 from benchmarks import compare
+from benchmarks.hs_bars import parity
 from benchmarks.overview import (
     BEGIN,
     END,
@@ -88,6 +89,22 @@ def verdicts(records: list[Record]) -> dict[str, list[str]]:
         "batch": [row[-1] for row in batches(found)],
         "size": [model_size(found)[0][-1]],
     }
+
+
+@pytest.mark.parametrize(
+    ("points", "factor", "expected"),
+    [
+        (0.9, 1.0, ["reached", "reached"]),
+        (-0.9, 1.0, ["reached", "reached"]),
+        (1.1, 1.0, ["MISSED", "reached"]),
+        (-1.1, 1.0, ["MISSED", "reached"]),
+        (0.0, 2.0, ["reached", "MISSED"]),
+    ],
+)
+def test_parity_with_fasttext(points: float, factor: float, expected: list[str]) -> None:
+    found = standing(record("labeltree-hs", factor, points), record("fasttext-hs", 1.5))
+    assert parity(found)[0][-2:] == expected
+    assert parity(standing(record("fasttext-hs")))[0][-2:] == ["not measured"] * 2
 
 
 def test_all_bars_reached() -> None:

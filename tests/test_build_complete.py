@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from labeltree.build.complete import build_complete
+from labeltree.build.complete import build_complete, build_shuffled
 from labeltree.build.flat import build_flat
 from labeltree.build.huffman import build_huffman
 from labeltree.errors import ParameterError, TreeError
@@ -26,6 +26,31 @@ def test_complete(counts: list[int], arity: int) -> None:
     assert len(counts) == 1 or arity ** (int(depth.max()) - 1) < len(counts)
     by_leaf = tree.label[tree.label >= 0].tolist()
     assert by_leaf == sorted(range(len(counts)), key=lambda label: (-counts[label], label))
+
+
+@given(st.integers(1, 60), st.integers(2, 9), st.integers(0, 2**64 - 1))
+@settings(deadline=None)
+def test_shuffled(n_labels: int, arity: int, seed: int) -> None:
+    """The complete tree with its labels in the order of the seed."""
+    tree = build_shuffled(n_labels, arity, seed)
+    assert np.array_equal(tree.parent, build_complete([1] * n_labels, arity).parent)
+    by_leaf = tree.label[tree.label >= 0].tolist()
+    assert by_leaf == np.random.default_rng(seed).permutation(n_labels).tolist()
+    assert build_shuffled(n_labels, arity, seed) == tree
+
+
+def test_shuffled_trees_of_other_seeds_differ() -> None:
+    trees = {build_shuffled(100, 4, seed) for seed in range(10)}
+    assert len(trees) == 10
+    # No label is where its number would put it more often than chance has it: one of a hundred.
+    n_inner = 33
+    kept = [int((tree.label[n_inner:] == np.arange(100)).sum()) for tree in trees]
+    assert sum(kept) < 30
+
+
+def test_a_shuffled_tree_needs_an_arity_of_two() -> None:
+    with pytest.raises(ParameterError, match="arity must be at least 2, but is 1"):
+        build_shuffled(3, 1, 0)
 
 
 @pytest.mark.parametrize("n_labels", [1, 2, 7])

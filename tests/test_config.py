@@ -72,7 +72,8 @@ def test_numbers_are_finite_numbers(parameter: Parameter, value: Any) -> None:
 @pytest.mark.parametrize("parameter", [p for p in ALL if p.choices], ids=ids)
 def test_choices(parameter: Parameter) -> None:
     for choice in parameter.choices:
-        assert getattr(make_config({parameter.name: choice}), parameter.name) == choice
+        others = {"nodes": "dense"} if choice == "learned" else {}
+        assert getattr(make_config({parameter.name: choice, **others}), parameter.name) == choice
     if parameter.open_choice:
         assert getattr(make_config({parameter.name: "some/file"}), parameter.name) == "some/file"
     else:
@@ -99,6 +100,29 @@ def test_presets_are_valid(name: str) -> None:
 def test_the_paper_preset_is_the_papers_algorithm() -> None:
     config = make_config(preset="paper")
     assert (config.optimizer, config.batch_size, config.arity, config.max_leaves) == ("sgd", 1, 2, 100)
+
+
+def test_the_fasttext_preset_is_fasttexts_hierarchical_softmax() -> None:
+    """Huffman, one logistic per inner node, online, and the plain mean of word vectors."""
+    config = make_config(preset="fasttext-hs")
+    assert (config.tree, config.arity, config.link, config.nodes) == ("huffman", 2, "hsm", "dense")
+    assert (config.optimizer, config.batch_size, config.l2) == ("sgd", 1, 0.0)
+    assert (config.tf, config.idf, config.row_norm, config.lowercase) == ("count", False, "mean", False)
+    assert (config.dim, config.lr, config.epochs) == (100, 0.1, 5)
+
+
+@pytest.mark.parametrize("nodes", ["sparse", "both"])
+def test_a_learned_tree_needs_dense_nodes(nodes: str) -> None:
+    message = f"tree 'learned' needs nodes='dense', but nodes is '{nodes}'"
+    with pytest.raises(ParameterError, match=message):
+        make_config({"tree": "learned", "nodes": nodes})
+    if nodes == Config().nodes:
+        with pytest.raises(ParameterError, match=message):
+            make_config({"tree": "learned"})
+    for link in ("plt", "hsm"):
+        config = make_config({"tree": "learned", "nodes": "dense", "link": link})
+        assert (config.tree, config.link) == ("learned", link)
+    assert make_config({"tree": "learned"}, preset="fasttext-hs").nodes == "dense"
 
 
 def test_values_beat_the_file_beats_the_preset(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 from small_data import LABELS, N_FEATURES, N_LABELS, empty_rows, make_toy, slow_marginals, take_rows
 
 import labeltree
@@ -35,8 +36,12 @@ METHODS: dict[str, dict[str, Any]] = {
     "log": dict(nodes="sparse", loss="log", C=10.0),
     "online": dict(nodes="sparse", solver="sgd"),
     "both": dict(nodes="both", batch_size=32, lr=0.2),
+    "softmax": dict(nodes="dense", link="hsm", batch_size=16, lr=0.3),
+    "softmax-dual": dict(nodes="sparse", link="hsm", C=10.0),
+    "softmax-online": dict(nodes="sparse", link="hsm", solver="sgd"),
 }
-DENSE = ("adagrad", "sgd", "sgd-batches")  # whose parameters start where probabilities are frequencies
+DENSE = ("adagrad", "sgd", "sgd-batches", "softmax")  # they start where probabilities are frequencies
+SOFTMAX = ("softmax", "softmax-dual", "softmax-online")
 SMALL: dict[str, Any] = dict(dim=16, epochs=15, arity=2, max_leaves=3, l2=1e-5)
 
 TRAIN, TEST = make_toy(200, seed=0), make_toy(300, seed=1)
@@ -61,6 +66,9 @@ GRID += [
     Point("vectors", "kmeans", method, trees) for method in ("log", "online", "both") for trees in (1, 2)
 ]
 GRID += [Point("text", "huffman", "online", 1), Point("text", "flat", "both", 1)]
+GRID += [Point("text", "huffman", "softmax", 1), Point("vectors", "kmeans", "softmax", 2)]
+GRID += [Point("text", "kmeans", "softmax-dual", 1), Point("vectors", "huffman", "softmax-dual", 2)]
+GRID += [Point("vectors", "kmeans", "softmax-online", 1)]
 
 Train = Callable[..., Model]
 
@@ -120,11 +128,37 @@ def test_the_toy_problem_is_learned(model: Model, X: Any) -> None:
     assert np.mean(hits) > 0.95
 
 
-def test_rows_without_labels_get_lower_probabilities(model: Model, X: Any) -> None:
+def test_rows_without_labels_get_lower_probabilities(model: Model, point: Point, X: Any) -> None:
     """The root's classifier works: rows of noise words are known to have no label."""
+    if point.method in SOFTMAX:
+        pytest.skip("a softmax has no classifier of the root: some label always fits")
     _, best = model.predict_arrays(X, k=1)
     labelled = np.array([bool(labels) for labels in TEST.Y])
     assert best[~labelled].mean() < 0.7 * best[labelled].mean()
+
+
+def test_rows_without_labels_are_examples_or_counted(
+    train: Train, model: Model, point: Point, X: Any, tmp_path: Path
+) -> None:
+    """A softmax does not use them, and says so; it shares out a probability of 1."""
+    n_empty = sum(not labels for labels in TRAIN.Y)
+    assert n_empty == 10
+    if point.method not in SOFTMAX:
+        assert model.unused_rows == 0
+        assert model.n_examples == len(TRAIN.Y)
+        return
+    assert model.unused_rows == n_empty
+    assert model.n_examples == len(TRAIN.Y) - n_empty
+    used = [row for row, labels in enumerate(TRAIN.Y) if labels]
+    rows = take_rows(TRAIN.rows("vectors"), used)
+    if point.kind == "vectors":  # of texts, also the rows without labels have their words
+        without = train(rows, [TRAIN.Y[row] for row in used])
+        assert without.unused_rows == 0
+        assert file_bytes(without, tmp_path) == file_bytes(model, tmp_path)
+    found = model.probability(X, model.label_names)
+    np.testing.assert_allclose(found.sum(axis=1), 1.0, rtol=1e-5)
+    with pytest.raises(DataError, match="label"):
+        train(TRAIN.rows(point.kind), sample_weight=[float(not labels) for labels in TRAIN.Y])
 
 
 @pytest.mark.parametrize("normalize", [False, True])
@@ -235,16 +269,27 @@ def test_what_is_unknown_or_zero_is_as_if_absent(model: Model, point: Point) -> 
     assert model.predict(nothing, k=3) == model.predict(empty_rows(point.kind, 3), k=3)
 
 
+def frequencies(model: Model, point: Point, weight: NDArray[np.float64]) -> NDArray[np.float64]:
+    """How often each label of the model is in a row, or is picked of its labels."""
+    share = TRAIN.indicator[:, [LABELS.index(name) for name in model.label_names]].astype(np.float64)
+    if point.method in SOFTMAX:
+        n_labels = share.sum(axis=1)
+        share, weight = share[n_labels > 0], weight[n_labels > 0]
+        share /= share.sum(axis=1, keepdims=True)
+    return weight @ share / weight.sum()
+
+
 def test_before_any_step_probabilities_are_frequencies(train: Train, point: Point, X: Any) -> None:
     """Along a path the frequencies among the parent's examples multiply to the label's own."""
     if point.method not in DENSE:
         pytest.skip("sparse nodes learn their bias as they learn weights")
     model = train(lr=0.0, epochs=1)
-    expected = [TRAIN.indicator[:, LABELS.index(name)].mean() for name in model.label_names]
+    expected = frequencies(model, point, np.ones(len(TRAIN.Y)))
     for rows in (X, empty_rows(point.kind)):
         found = model.probability(rows, model.label_names)
         np.testing.assert_allclose(found, np.broadcast_to(expected, found.shape), rtol=1e-5)
-    assert np.array_equal(model.label_counts, np.rint(np.array(expected) * len(TRAIN.Y)))
+    counts = TRAIN.indicator[:, [LABELS.index(name) for name in model.label_names]].sum(axis=0)
+    assert np.array_equal(model.label_counts, counts)
 
 
 def test_k_larger_than_the_labels_is_filled_up(model: Model, X: Any) -> None:
@@ -362,10 +407,8 @@ def test_weights_count_like_copies(train: Train, point: Point) -> None:
         pytest.skip("see test_nodes_sparse.py")
     weight = np.tile(np.array([2.0, 0.0, 1.0, 1.0]), 50)
     model = train(sample_weight=weight, lr=0.0, epochs=1)
-    share = weight @ TRAIN.indicator / weight.sum()
-    expected = [share[LABELS.index(name)] for name in model.label_names]
     found = model.probability(empty_rows(point.kind), model.label_names)[0]
-    np.testing.assert_allclose(found, expected, rtol=1e-5)
+    np.testing.assert_allclose(found, frequencies(model, point, weight), rtol=1e-5)
 
 
 def test_rows_of_weight_zero_teach_nothing(train: Train, point: Point, X: Any) -> None:

@@ -16,10 +16,11 @@ from labeltree import LabelTree
 from labeltree.build.flat import build_flat
 from labeltree.config import Config
 from labeltree.errors import TrainingError
-from labeltree.kernels.dense import _apply_sigmoid
+from labeltree.kernels.dense import _apply_sigmoid, _apply_softmax
 from labeltree.nodes import dense
 from labeltree.nodes.dense import DenseParameters, Report, fit_dense, make_blocks
 from labeltree.parallel import Pool
+from labeltree.reference import search as reference_search
 from labeltree.reference import training as reference
 from labeltree.reference.training import Example
 
@@ -33,12 +34,14 @@ class Problem(NamedTuple):
 
 
 @st.composite
-def problems(draw: st.DrawFn) -> Problem:
-    """A tree and a few examples: some without features, without labels, or of weight 0."""
+def problems(draw: st.DrawFn, least_labels: int = 0) -> Problem:
+    """A tree and a few examples: some without features, without labels (if allowed), or of weight 0."""
     tree = draw(label_trees())
     n_rows = draw(st.integers(1, 10))
     features = draw(feature_dicts(N_FEATURES, n_rows))
-    label_sets = st.sets(st.integers(0, tree.n_labels - 1), max_size=min(4, tree.n_labels))
+    label_sets = st.sets(
+        st.integers(0, tree.n_labels - 1), min_size=least_labels, max_size=min(4, tree.n_labels)
+    )
     weights = st.sampled_from([1.0, 1.0, 0.0, 0.5, 3.0])
     rows = [Example(row, draw(label_sets), draw(weights)) for row in features]
     return Problem(tree, rows)
@@ -53,6 +56,11 @@ def random_problem(tree: LabelTree, n_rows: int, seed: int, n_features: int = 40
         labels = random.choice(tree.n_labels, random.integers(0, min(5, tree.n_labels)), replace=False)
         rows.append(Example(features, set(labels.tolist()), float(random.choice([1.0, 0.5, 2.0]))))
     return Problem(tree, rows, n_features)
+
+
+def labelled(problem: Problem) -> Problem:
+    """Without the examples that have no label, which a softmax cannot use."""
+    return problem._replace(examples=[example for example in problem.examples if example.labels])
 
 
 def fit(
@@ -110,13 +118,75 @@ def test_agrees_with_the_reference(
     check_against_reference(problem, config, seed, 4e-3 if optimizer == "adagrad" else 1e-4)
 
 
+@settings(max_examples=120, deadline=None)
+@given(
+    problem=problems(least_labels=1),
+    optimizer=st.sampled_from(["adagrad", "sgd"]),
+    batch_size=st.sampled_from([1, 2, 3, 64]),
+    epochs=st.sampled_from([1, 2]),
+    dim=st.sampled_from([1, 4, 9]),
+    l2=st.sampled_from([0.0, 0.01, 3.0]),
+    seed=st.one_of(st.integers(0, 99), st.integers(0, 2**64 - 1)),
+)
+def test_a_softmax_agrees_with_the_reference(
+    problem: Problem, optimizer: str, batch_size: int, epochs: int, dim: int, l2: float, seed: int
+) -> None:
+    """Also which labels are picked: those of another row would change everything."""
+    config = Config(
+        link="hsm", optimizer=optimizer, batch_size=batch_size, epochs=epochs, dim=dim, l2=l2, lr=0.3
+    )
+    check_against_reference(problem, config, seed, 4e-3 if optimizer == "adagrad" else 1e-4)
+
+
+@pytest.mark.parametrize("link", ["plt", "hsm"])
 @pytest.mark.parametrize("optimizer", ["adagrad", "sgd"])
 @pytest.mark.parametrize("shape", ["flat", "chain"])
-def test_agrees_with_the_reference_after_many_steps(optimizer: str, shape: str) -> None:
+def test_agrees_with_the_reference_after_many_steps(optimizer: str, shape: str, link: str) -> None:
     tree = build_flat(200) if shape == "flat" else chain_tree(40)
-    config = Config(optimizer=optimizer, batch_size=8, epochs=5, dim=6, l2=1e-3, lr=0.2)
-    losses = check_against_reference(random_problem(tree, 40, seed=5), config, 3, 1e-3)
-    assert losses[-1] < losses[0]
+    problem = random_problem(tree, 40, seed=5)
+    config = Config(link=link, optimizer=optimizer, batch_size=8, epochs=5, dim=6, l2=1e-3, lr=0.2)
+    losses = check_against_reference(problem if link == "plt" else labelled(problem), config, 3, 1e-3)
+    assert losses[-1] < losses[0] or link == "hsm"  # whose labels are others in each pass
+
+
+@settings(max_examples=60, deadline=None)
+@given(problem=problems(least_labels=1))
+def test_the_first_biases_of_a_softmax(problem: Problem) -> None:
+    """Without a step every label has the probability that it is picked."""
+    tree, examples = problem.tree, problem.examples
+    found, _ = fit(problem, Config(link="hsm", lr=0.0, epochs=1, dim=1))
+    expected = reference.softmax_bias(tree, examples)
+    np.testing.assert_allclose(found.bias, expected, rtol=1e-5, atol=1e-6)
+    total = sum(example.weight for example in examples)
+    picked = [
+        sum(example.weight / len(example.labels) for example in examples if label in example.labels)
+        for label in range(tree.n_labels)
+    ]
+    if total == 0.0:
+        return
+    conditionals = reference_search.log_conditionals(tree, found, {}, link="hsm")
+    marginals = np.exp(reference_search.log_marginals(tree, conditionals))
+    np.testing.assert_allclose(marginals, np.array(picked) / total, rtol=1e-4, atol=1e-7)
+
+
+def test_labels_are_picked_evenly_and_anew() -> None:
+    """A row of three labels and no other: each pass picks one, in the end each a third of the time."""
+    problem = Problem(build_flat(3), [Example({0: 1.0}, {0, 1, 2})])
+    config = Config(link="hsm", optimizer="sgd", epochs=3000, batch_size=1, dim=2, lr=0.02, l2=0.0)
+    found, reports = fit(problem, config)
+    conditionals = reference_search.log_conditionals(problem.tree, found, {0: 1.0}, link="hsm")
+    np.testing.assert_allclose(np.exp(conditionals[1:]), 1 / 3, atol=0.02)
+    assert len({round(report.loss, 9) for report in reports}) > 100
+    assert np.mean([report.loss for report in reports]) == pytest.approx(math.log(3), rel=0.02)
+
+
+def test_the_second_of_two_siblings_is_not_learned() -> None:
+    problem = labelled(random_problem(chain_tree(9), 60, seed=3))
+    found, _ = fit(problem, Config(link="hsm", epochs=3, batch_size=4, dim=5, lr=0.3))
+    first = problem.tree.first_child[problem.tree.n_children == 2]
+    assert found.weights[first].all()
+    assert not found.weights[first + 1].any()
+    assert not found.bias[first + 1].any()
 
 
 def test_gradients_that_cancel_move_nothing() -> None:
@@ -142,12 +212,12 @@ def test_learns_what_is_there_to_learn() -> None:
     assert reports[-1].loss < 0.3 * reports[0].loss
 
 
+@pytest.mark.parametrize("link", ["plt", "hsm"])
 @pytest.mark.parametrize("batch_size", [24, 100])
 @pytest.mark.parametrize("optimizer", ["adagrad", "sgd"])
-def test_threads_do_not_change_a_byte(optimizer: str, batch_size: int) -> None:
-    tree = build_flat(200)
-    problem = random_problem(tree, 150, seed=8)
-    config = Config(optimizer=optimizer, batch_size=batch_size, epochs=3, dim=10, lr=0.2)
+def test_threads_do_not_change_a_byte(optimizer: str, batch_size: int, link: str) -> None:
+    problem = labelled(random_problem(build_flat(200), 150, seed=8))
+    config = Config(link=link, optimizer=optimizer, batch_size=batch_size, epochs=3, dim=10, lr=0.2)
     one, reports = fit(problem, config, threads=1)
     for threads in (2, 3, 5):
         several, their_reports = fit(problem, config, threads=threads)
@@ -163,11 +233,16 @@ def test_the_seed_decides() -> None:
     assert not same_bytes(first, other)
 
 
-@settings(max_examples=60, deadline=None)
-@given(problem=problems(), optimizer=st.sampled_from(["adagrad", "sgd"]))
-def test_constants_stay_constant(problem: Problem, optimizer: str) -> None:
-    first = reference.initial_bias(problem.tree, problem.examples)
-    found, _ = fit(problem, Config(epochs=2, batch_size=3, dim=4, lr=0.3, optimizer=optimizer))
+@settings(max_examples=100, deadline=None)
+@given(
+    problem=problems(least_labels=1),
+    optimizer=st.sampled_from(["adagrad", "sgd"]),
+    link=st.sampled_from(["plt", "hsm"]),
+)
+def test_constants_stay_constant(problem: Problem, optimizer: str, link: str) -> None:
+    biases = reference.softmax_bias if link == "hsm" else reference.initial_bias
+    first = biases(problem.tree, problem.examples)
+    found, _ = fit(problem, Config(link=link, epochs=2, batch_size=3, dim=4, lr=0.3, optimizer=optimizer))
     constant = np.isinf(first)
     assert np.array_equal(found.bias[constant], first[constant])
     assert not found.weights[constant].any()
@@ -183,12 +258,16 @@ def test_weights_of_any_size_make_no_false_constant() -> None:
     assert np.isfinite(found.bias[1:]).all()
 
 
+@pytest.mark.parametrize(("link", "shape"), [("plt", "chain"), ("hsm", "chain"), ("hsm", "flat")])
 @pytest.mark.parametrize("batch_size", [1, 4, 64])
 @pytest.mark.parametrize("lr", [1e25, 1e38, 1e300])
-def test_divergence_is_an_error_that_names_a_smaller_step(lr: float, batch_size: int) -> None:
-    problem = random_problem(chain_tree(6), 30, seed=2)
+def test_divergence_is_an_error_that_names_a_smaller_step(
+    lr: float, batch_size: int, link: str, shape: str
+) -> None:
+    tree = build_flat(6) if shape == "flat" else chain_tree(6)
+    problem = labelled(random_problem(tree, 30, seed=2))
     with pytest.raises(TrainingError, match="lr=") as caught:
-        fit(problem, Config(optimizer="sgd", lr=lr, batch_size=batch_size, epochs=20, dim=4))
+        fit(problem, Config(link=link, optimizer="sgd", lr=lr, batch_size=batch_size, epochs=20, dim=4))
     assert f"lr={lr:g} is too large" in str(caught.value)
     assert f"try lr={min(lr / 10, Config().lr):g}" in str(caught.value)
 
@@ -263,6 +342,12 @@ def test_blocks_of_very_many_children_are_limited() -> None:
     assert start[-1] == 100_001
 
 
+def test_a_softmax_has_all_siblings_in_one_block() -> None:
+    start, first, last = make_blocks(build_flat(1000), most=1)
+    assert start.tolist() == [0, 1, 1001]
+    assert first[0] == last[0] == 1
+
+
 def float_range() -> NDArray[np.float32]:
     small = np.linspace(-120.0, 120.0, 24_001)
     large = np.array([1e3, 1e10, 3.4e38, np.inf, 1e-10, 1e-40, 0.0])
@@ -278,3 +363,18 @@ def test_sigmoid_is_accurate_for_every_score() -> None:
     np.testing.assert_allclose(found, expected, rtol=4e-7, atol=2e-38)
     assert found.max() == 1.0
     assert found.min() >= 0.0
+
+
+def test_softmax_is_accurate_for_every_score() -> None:
+    """Siblings whose scores differ by anything up to what a float32 can hold, some impossible."""
+    random = np.random.default_rng(0)
+    for scale in (1e-3, 1.0, 30.0, 1e3, 1e30, 3e38):
+        for n in (1, 2, 3, 70):
+            scores = (random.uniform(-1.0, 1.0, n) * scale).astype(np.float32)
+            scores[1::3] = np.where(random.random(len(scores[1::3])) < 0.5, -np.inf, scores[1::3])
+            found = np.append(scores, np.float32(7.0))
+            _apply_softmax(found, n)
+            expected = reference.softmax(dict(enumerate(scores.astype(np.float64).tolist())))
+            np.testing.assert_allclose(found[:n], list(expected.values()), rtol=1e-5, atol=2e-38)
+            assert found[:n].sum() == pytest.approx(1.0, abs=1e-6)
+            assert found[n] == 7.0

@@ -20,8 +20,9 @@ from labeltree.build.flat import build_flat
 from labeltree.config import Config
 from labeltree.data.rows import LabelRows, SparseRows
 from labeltree.errors import TrainingError
-from labeltree.kernels.sparse_arrays import LANES, Rows, SparseParameters
+from labeltree.kernels.sparse_arrays import FEW_LANES, LANES, Rows, SparseParameters
 from labeltree.nodes.sparse import SparseFit, choose_held_out, fit_sparse
+from labeltree.nodes.sparse_picked import PickedTasks
 from labeltree.nodes.sparse_tasks import LOG_ODDS, Scratch, Tasks, chunk_starts
 from labeltree.parallel import Pool
 from labeltree.reference import sparse as reference
@@ -61,7 +62,9 @@ def solve(problem: Problem, config: Config, *, seed: int = 3) -> dict[int, Weigh
     X, Y, weight = arrays_of(problem)
     held_out = np.zeros(X.n_rows, np.bool_)
     held_out[choose_held_out(weight)] = True
-    tasks = Tasks(Rows(*X[:3], weight, held_out), Y, problem.tree, config, seed)
+    kind = PickedTasks if config.link == "hsm" else Tasks
+    tasks = kind(Rows(*X[:3], weight, held_out), Y, problem.tree, config, seed)
+    l1 = config.l1 if config.solver == "dual" else 0.0
     found: dict[int, Weights] = {}
 
     def keep(chunk: int, weights: NDArray[np.float32], features: NDArray[np.int32]) -> Any:
@@ -69,7 +72,7 @@ def solve(problem: Problem, config: Config, *, seed: int = 3) -> dict[int, Weigh
         for node in range(tasks.start[chunk], tasks.start[chunk + 1]):
             column = weights[:, node - tasks.start[chunk]].astype(float).tolist()
             if tasks.is_learned[node]:
-                found[node] = reference.shrink(dict(zip(names, column, strict=True)), config.l1 if config.solver == "dual" else 0.0)
+                found[node] = reference.shrink(dict(zip(names, column, strict=True)), l1)
 
     tasks.pack = keep  # type: ignore[method-assign]
     scratch = Scratch(X.n_columns, X.n_rows)
@@ -473,7 +476,7 @@ def test_what_the_report_raises_ends_all_threads() -> None:
 
 def test_columns_beyond_a_vector() -> None:
     """Chunks of 1, of whole vectors and of one more than that give each child its own solution."""
-    for n_labels in (2, LANES, LANES + 1, 64, 65):
+    for n_labels in (2, FEW_LANES, FEW_LANES + 1, LANES, LANES + 1, 64, 65):
         tree: LabelTree = build_flat(n_labels)
         problem = random_problem(tree, 25, seed=n_labels, n_features=12)
         config = Config(max_iterations=4, **EXACT)

@@ -17,6 +17,7 @@ from strategies import (
     random_sparse,
     sparse_rows,
     trees_of,
+    with_link,
 )
 
 from labeltree.build.flat import build_flat
@@ -54,9 +55,16 @@ def ensembles(draw: st.DrawFn, max_trees: int = 3) -> Trees:
     return trees
 
 
-def make_model(trees: Trees) -> Model:
+links = st.sampled_from(["plt", "hsm"])
+
+
+def linked(trees: Trees, link: str) -> Trees:
+    return [(tree, with_link(parameters, link)) for tree, parameters in trees]
+
+
+def make_model(trees: Trees, link: str = "plt") -> Model:
     n_labels = trees[0][0].n_labels
-    config = Config(row_norm="none", trees=len(trees))
+    config = Config(row_norm="none", trees=len(trees), link=link)
     labels = StringTable.from_strings([f"label{label}" for label in range(n_labels)])
     features = VectorFeatures(config, N_FEATURES)
     searched = [(tree, kept(parameters)) for tree, parameters in trees]
@@ -71,8 +79,10 @@ def random_rows(n_rows: int, seed: int = 0) -> list[dict[int, float]]:
     ]
 
 
-def expected_marginals(trees: Trees, rows: list[dict[int, float]], normalize: bool = False) -> NDArray:
-    return np.array([reference.marginals(trees, row, normalize) for row in rows])
+def expected_marginals(
+    trees: Trees, rows: list[dict[int, float]], normalize: bool = False, link: str = "plt"
+) -> NDArray:
+    return np.array([reference.marginals(trees, row, normalize, link) for row in rows])
 
 
 @settings(max_examples=150, deadline=None)
@@ -82,15 +92,16 @@ def expected_marginals(trees: Trees, rows: list[dict[int, float]], normalize: bo
     k=st.sampled_from([1, 2, 4, 20]),
     threshold=st.sampled_from([0.0, 0.1]),
     normalize=st.booleans(),
+    link=links,
 )
 def test_top_k_is_brute_force(
-    trees: Trees, rows: list[dict[int, float]], k: int, threshold: float, normalize: bool
+    trees: Trees, rows: list[dict[int, float]], k: int, threshold: float, normalize: bool, link: str
 ) -> None:
-    X = sparse_rows(rows, N_FEATURES)
-    ids, probabilities = make_model(trees).predict_arrays(X, k, threshold=threshold, normalize=normalize)
+    model, X = make_model(trees := linked(trees, link), link), sparse_rows(rows, N_FEATURES)
+    ids, probabilities = model.predict_arrays(X, k, threshold=threshold, normalize=normalize)
     assert ids.shape == probabilities.shape == (len(rows), k)
     assert (ids.dtype, probabilities.dtype) == (np.int32, np.float32)
-    for row, expected in enumerate(expected_marginals(trees, rows, normalize)):
+    for row, expected in enumerate(expected_marginals(trees, rows, normalize, link)):
         close_call = np.any(np.abs(expected - threshold) < 1e-5) and threshold > 0
         found = ids[row] >= 0
         n_found = int(found.sum())
@@ -111,14 +122,15 @@ def test_top_k_is_brute_force(
     rows=st.integers(0, 3).flatmap(lambda n: feature_dicts(N_FEATURES, n)),
     threshold=st.sampled_from([0.0, 0.05, 0.4]),
     normalize=st.booleans(),
+    link=links,
 )
 def test_labels_above_a_threshold(
-    trees: Trees, rows: list[dict[int, float]], threshold: float, normalize: bool
+    trees: Trees, rows: list[dict[int, float]], threshold: float, normalize: bool, link: str
 ) -> None:
-    model = make_model(trees)
+    model = make_model(trees := linked(trees, link), link)
     found = model.predict_rows(sparse_rows(rows, N_FEATURES), threshold, normalize=normalize)
     assert (found.n_rows, found.n_columns) == (len(rows), model.n_labels)
-    for row, expected in enumerate(expected_marginals(trees, rows, normalize)):
+    for row, expected in enumerate(expected_marginals(trees, rows, normalize, link)):
         part = slice(found.indptr[row], found.indptr[row + 1])
         ids = found.indices[part]
         assert (np.diff(ids) > 0).all()
@@ -129,10 +141,12 @@ def test_labels_above_a_threshold(
 
 
 @settings(max_examples=60, deadline=None)
-@given(trees=ensembles(), rows=feature_dicts(N_FEATURES, 2), normalize=st.booleans())
-def test_marginals_of_given_labels(trees: Trees, rows: list[dict[int, float]], normalize: bool) -> None:
-    model, X = make_model(trees), sparse_rows(rows, N_FEATURES)
-    expected = expected_marginals(trees, rows, normalize)
+@given(trees=ensembles(), rows=feature_dicts(N_FEATURES, 2), normalize=st.booleans(), link=links)
+def test_marginals_of_given_labels(
+    trees: Trees, rows: list[dict[int, float]], normalize: bool, link: str
+) -> None:
+    model, X = make_model(trees := linked(trees, link), link), sparse_rows(rows, N_FEATURES)
+    expected = expected_marginals(trees, rows, normalize, link)
     wanted = list(reversed(range(model.n_labels)))
     names = [f"label{label}" for label in wanted]
     found = model.probability(X, names, normalize=normalize)

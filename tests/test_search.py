@@ -20,35 +20,49 @@ from strategies import (
     random_parameters,
     random_sparse,
     sparse_rows,
+    with_link,
 )
 
 from labeltree import LabelTree
+from labeltree.build.complete import build_complete
 from labeltree.build.flat import build_flat
 from labeltree.data.rows import SparseRows
 from labeltree.kernels.search import _apply_log_sigmoid
+from labeltree.kernels.sparse_arrays import SparseParameters
 from labeltree.nodes.dense import DenseParameters
 from labeltree.predicting import TreeSearch
 from labeltree.reference import search as reference
 
 N_FEATURES = 6
 ZERO = np.float32(0.0)
+CLOSE = dict(rtol=1e-4, atol=1e-6)
 
 
 class Case(NamedTuple):
     tree: LabelTree
     parameters: reference.Parameters
     features: list[dict[int, float]]
+    link: str = "plt"
 
     @property
     def search(self) -> TreeSearch:
-        return TreeSearch(self.tree, kept(self.parameters), N_FEATURES)
+        return TreeSearch(self.tree, kept(self.parameters), N_FEATURES, self.link)
 
     @property
     def arrays(self) -> tuple[NDArray, NDArray, NDArray]:
         return sparse_rows(self.features, N_FEATURES)[:3]
 
     def marginals(self, row: int, normalize: bool = False) -> NDArray[np.float64]:
-        return reference.marginals([(self.tree, self.parameters)], self.features[row], normalize)
+        return reference.marginals([(self.tree, self.parameters)], self.features[row], normalize, self.link)
+
+    @property
+    def close(self) -> dict[str, float]:
+        """How near the probabilities can be: a softmax compares scores, which are rounded by their size."""
+        if self.link == "plt":
+            return CLOSE
+        scores = [reference.node_scores(self.tree, self.parameters, row) for row in self.features]
+        largest = max((np.abs(row[np.isfinite(row)]).max(initial=0.0) for row in scores), default=0.0)
+        return dict(rtol=1e-4 + 4e-6 * largest, atol=1e-6)
 
 
 calibrations = st.sampled_from([(1.0, 1.0, 0.0), (0.4, 0.6, -0.5), (1.5, 0.5, 0.7), (0.7, 2.0, -2.0)])
@@ -56,9 +70,11 @@ calibrations = st.sampled_from([(1.0, 1.0, 0.0), (0.4, 0.6, -0.5), (1.5, 0.5, 0.
 
 @st.composite
 def cases(draw: st.DrawFn) -> Case:
-    """Scores from mild to extreme, some nodes constant, rows from empty to full."""
-    tree = draw(label_trees())
-    scale, constants = draw(st.sampled_from([0.3, 1.0, 8.0, 60.0])), draw(st.sampled_from([0.0, 0.3]))
+    """Scores from mild to extreme, some nodes constant, rows from empty to full, both links."""
+    tree, link = draw(label_trees()), draw(st.sampled_from(["plt", "hsm"]))
+    # The softmax of extreme scores is all or nothing: see the tests of huge values.
+    scale = draw(st.sampled_from([0.3, 1.0, 8.0, 60.0] if link == "plt" else [0.3, 1.0, 8.0]))
+    constants = draw(st.sampled_from([0.0, 0.3]))
     dim, seed = draw(st.sampled_from([1, 3, 8, None])), draw(st.integers(0, 999))
     parameters: reference.Parameters
     if dim is None:
@@ -68,7 +84,8 @@ def cases(draw: st.DrawFn) -> Case:
         )  # fmt: skip
     else:
         parameters = random_parameters(tree, N_FEATURES, dim, seed, scale=scale, constants=constants)
-    return Case(tree, parameters, draw(feature_dicts(N_FEATURES, draw(st.integers(1, 3)))))
+    rows = draw(feature_dicts(N_FEATURES, draw(st.integers(1, 3))))
+    return Case(tree, with_link(parameters, link), rows, link)
 
 
 @st.composite
@@ -102,7 +119,9 @@ def topk(
     return ids, probabilities
 
 
-def assert_best(ids: NDArray, probabilities: NDArray, expected: NDArray[np.float64], k: int) -> None:
+def assert_best(
+    ids: NDArray, probabilities: NDArray, expected: NDArray[np.float64], k: int, close: dict[str, float]
+) -> None:
     """The labels may differ from the expected ones only among labels equal but for rounding."""
     n_found = min(k, len(expected))
     assert (ids[n_found:] == -1).all()
@@ -111,8 +130,8 @@ def assert_best(ids: NDArray, probabilities: NDArray, expected: NDArray[np.float
     assert len(set(ids.tolist())) == n_found
     assert ids.min() >= 0
     assert (np.diff(probabilities) <= 0).all()
-    np.testing.assert_allclose(probabilities, expected[ids], rtol=1e-4, atol=1e-6)
-    np.testing.assert_allclose(probabilities, reference.top_k(expected, n_found)[1], rtol=1e-4, atol=1e-6)
+    np.testing.assert_allclose(probabilities, expected[ids], **close)
+    np.testing.assert_allclose(probabilities, reference.top_k(expected, n_found)[1], **close)
 
 
 ks = st.sampled_from([1, 2, 5, 12, 200])
@@ -123,7 +142,7 @@ ks = st.sampled_from([1, 2, 5, 12, 200])
 def test_topk_is_brute_force(case: Case, k: int, normalize: bool) -> None:
     ids, probabilities = topk(case, k, normalize=normalize)
     for row in range(len(case.features)):
-        assert_best(ids[row], probabilities[row], case.marginals(row, normalize), k)
+        assert_best(ids[row], probabilities[row], case.marginals(row, normalize), k, case.close)
 
 
 @settings(max_examples=150, deadline=None)
@@ -152,23 +171,22 @@ def test_thresholds(case: Case, threshold: float, normalize: bool) -> None:
     """All labels above, and the top k of them; labels within rounding of the threshold may be in or out."""
     lengths, ids, probabilities = case.search.above(case.arrays, np.float32(threshold), normalize)
     best_ids, best = topk(case, 3, np.float32(threshold), normalize)
+    close = case.close
     assert len(lengths) == len(case.features)
     ends = np.cumsum(lengths)
     for row, end in enumerate(ends):
         found = ids[end - lengths[row] : end]
         expected = case.marginals(row, normalize)
         assert (np.diff(found) > 0).all()
-        sure = set(reference.labels_above(expected, threshold * (1 + 1e-4)))
-        possible = set(reference.labels_above(expected, threshold * (1 - 1e-4)))
+        sure = set(reference.labels_above(expected, threshold * (1 + close["rtol"])))
+        possible = set(reference.labels_above(expected, threshold * (1 - close["rtol"])))
         assert sure <= set(found.tolist()) <= possible
-        np.testing.assert_allclose(
-            probabilities[end - lengths[row] : end], expected[found], rtol=1e-4, atol=1e-6
-        )
+        np.testing.assert_allclose(probabilities[end - lengths[row] : end], expected[found], **close)
         n_best = min(3, len(found))
         assert (best_ids[row, n_best:] == -1).all()
         best_of_found = sorted(expected[found], reverse=True)[:n_best]
-        np.testing.assert_allclose(best[row, :n_best], best_of_found, rtol=1e-4, atol=1e-6)
-        np.testing.assert_allclose(expected[best_ids[row, :n_best]], best_of_found, rtol=1e-4, atol=1e-6)
+        np.testing.assert_allclose(best[row, :n_best], best_of_found, **close)
+        np.testing.assert_allclose(expected[best_ids[row, :n_best]], best_of_found, **close)
 
 
 @settings(max_examples=40, deadline=None)
@@ -181,8 +199,71 @@ def test_a_threshold_includes_a_label_of_just_that_probability(case: Case, place
     assert np.count_nonzero(best_ids >= 0) == np.count_nonzero(probabilities >= least)
 
 
+@settings(max_examples=40, deadline=None)
+@given(case=cases())
+def test_a_softmax_shares_out_one(case: Case) -> None:
+    """Where some sibling is possible everywhere, the paths to all labels sum to 1."""
+    parameters = case.parameters._replace(bias=np.nan_to_num(case.parameters.bias, neginf=-3.0, posinf=3.0))
+    if isinstance(parameters, SparseParameters):
+        parameters = parameters._replace(calibration=np.array([1.0, 1.0, 0.0], np.float32))
+    sure = case._replace(parameters=with_link(parameters, "hsm"), link="hsm")
+    lengths, ids, probabilities = sure.search.above(sure.arrays, ZERO, False)
+    assert len(ids) == case.tree.n_labels * len(case.features)
+    sums = np.add.reduceat(probabilities, np.cumsum(lengths) - lengths)
+    np.testing.assert_allclose(sums, 1.0, rtol=1e-5 + 4e-6 * sure.close["rtol"] / 1e-4)
+    asked = (np.append(0, np.cumsum(lengths)), ids)
+    assert np.array_equal(sure.search.score(sure.arrays, asked, True), probabilities)  # normalised as it is
+
+
 @pytest.mark.parametrize("is_sparse", [False, True])
-def test_huge_values_give_finite_probabilities(is_sparse: bool) -> None:
+@pytest.mark.parametrize("n_labels", [7, 8, 100])
+def test_equal_siblings_of_a_softmax(n_labels: int, is_sparse: bool) -> None:
+    """Flat or in pairs: all labels of a level are exactly equal, and the lower ones go first."""
+    for tree in (build_flat(n_labels), build_complete(np.ones(n_labels, np.int64), 2)):
+        bias = np.zeros(tree.n_nodes, np.float32)
+        bias[0] = np.inf
+        case = Case(tree, biases_only(tree, bias, is_sparse), [{}, {1: 1.0}], "hsm")
+        ids, probabilities = topk(case, n_labels)
+        depths = tree.depth_of_leaves
+        order = np.lexsort((np.arange(n_labels), depths))
+        assert ids.tolist() == [order.tolist()] * 2
+        expected = 1.0 / n_labels if tree.n_nodes == n_labels + 1 else 0.5 ** depths[order]
+        np.testing.assert_allclose(probabilities[0], np.broadcast_to(expected, n_labels), rtol=1e-5)
+
+
+@pytest.mark.parametrize("shift", [0.0, 20.0, -300.0])
+@pytest.mark.parametrize("score", [3.0, 9.0, 14.0, 20.0])
+def test_a_softmax_over_two_is_as_precise_as_a_logistic(score: float, shift: float) -> None:
+    """Also where a probability is near 1 and a calibration looks at what is missing to 1."""
+    tree = build_flat(2)
+    bias = np.array([np.inf, score + shift, shift], np.float32)
+    parameters = biases_only(tree, bias, is_sparse=True)._replace(
+        calibration=np.array([0.4, 0.6, -0.5], np.float32)
+    )
+    _, probabilities = topk(Case(tree, parameters, [{}], "hsm"), 2)
+    logistic = parameters._replace(bias=np.array([np.inf, score, -score], np.float32))
+    _, expected = topk(Case(tree, logistic, [{}]), 2)
+    np.testing.assert_allclose(1.0 - probabilities.astype(np.float64), 1.0 - expected, rtol=1e-5, atol=1e-7)
+
+
+@pytest.mark.parametrize("is_sparse", [False, True])
+def test_siblings_of_a_softmax_that_are_all_impossible(is_sparse: bool) -> None:
+    """What is below a node without any example: their probability is 0, not NaN."""
+    tree = LabelTree.from_parents(np.array([-1, 0, 0, 1, 1, 2, 2, 2]), np.array([-1, -1, -1, 0, 1, 2, 3, 4]))
+    bias = np.full(tree.n_nodes, -np.inf, np.float32)
+    bias[0], bias[1], bias[tree.leaf_of_label[[0, 1]]] = np.inf, 0.0, [1.0, 0.0]
+    case = Case(tree, biases_only(tree, bias, is_sparse), [{}], "hsm")
+    ids, probabilities = topk(case, 5)
+    assert ids.tolist() == [[0, 1, 2, 3, 4]]
+    np.testing.assert_allclose(probabilities[0], [np.e / (1 + np.e), 1 / (1 + np.e), 0, 0, 0], rtol=1e-6)
+    assert case.search.above(case.arrays, np.float32(1e-9), False)[1].tolist() == [0, 1]
+    asked = (np.array([0, 5]), np.arange(5, dtype=np.int32))
+    np.testing.assert_array_equal(case.search.score(case.arrays, asked, False), probabilities[0])
+
+
+@pytest.mark.parametrize("link", ["plt", "hsm"])
+@pytest.mark.parametrize("is_sparse", [False, True])
+def test_huge_values_give_finite_probabilities(is_sparse: bool, link: str) -> None:
     tree = build_flat(40)
     random = np.random.default_rng(1)
     parameters: reference.Parameters = DenseParameters(
@@ -192,7 +273,8 @@ def test_huge_values_give_finite_probabilities(is_sparse: bool) -> None:
     )
     if is_sparse:
         parameters = random_sparse(tree, N_FEATURES, seed=1, scale=100.0, calibration=(0.3, 2.0, 1.0))
-    case = Case(tree, parameters, [{0: 3e38, 1: 3e38, 2: -3e38}, {3: 1e30}])
+    rows = [{0: 3e38, 1: 3e38, 2: -3e38}, {3: 1e30}]
+    case = Case(tree, with_link(parameters, link), rows, link)
     ids, probabilities = topk(case, 5)
     assert np.isfinite(probabilities).all()
     assert (ids >= 0).all()
@@ -223,7 +305,7 @@ def test_marginals_of_given_labels(case: Case, normalize: bool) -> None:
     best_ids, best = topk(case, n_labels, normalize=normalize)
     for row in range(n_rows):
         assert found[row, 0] == 0.0  # label -1
-        np.testing.assert_allclose(found[row, 1:], case.marginals(row, normalize), rtol=1e-4, atol=1e-6)
+        np.testing.assert_allclose(found[row, 1:], case.marginals(row, normalize), **case.close)
         np.testing.assert_allclose(found[row, 1:][best_ids[row]], best[row], rtol=0, atol=1e-6)
 
 
@@ -245,7 +327,7 @@ def test_normalize_of_very_improbable_siblings() -> None:
 def test_a_row_alone_and_in_a_batch(case: Case, normalize: bool) -> None:
     ids, probabilities = topk(case, 4, normalize=normalize)
     for row, features in enumerate(case.features):
-        alone_ids, alone = topk(Case(case.tree, case.parameters, [features]), 4, normalize=normalize)
+        alone_ids, alone = topk(case._replace(features=[features]), 4, normalize=normalize)
         assert alone_ids[0].tobytes() == ids[row].tobytes()
         assert alone[0].tobytes() == probabilities[row].tobytes()
 
@@ -254,7 +336,8 @@ def test_a_row_alone_and_in_a_batch(case: Case, normalize: bool) -> None:
 @given(case=st.one_of(cases(), tied_cases()), k=ks, normalize=st.booleans())
 def test_algorithm_2_is_brute_force(case: Case, k: int, normalize: bool) -> None:
     """Of the reference itself: the paper's search finds exactly what sorting all labels finds."""
-    conditionals = reference.log_conditionals(case.tree, case.parameters, case.features[0], normalize)
+    how = (case.tree, case.parameters, case.features[0], normalize, case.link)
+    conditionals = reference.log_conditionals(*how)
     logs = reference.log_marginals(case.tree, conditionals)
     expected = reference.top_k(logs, min(k, len(logs)), -math.inf)[0]
     assert [label for label, _ in reference.best_first(case.tree, conditionals, k)] == expected
@@ -294,7 +377,7 @@ def test_a_row_without_features_gets_the_prior(n_features: int) -> None:
     TreeSearch(tree, kept(parameters), n_features).topk(rows[:3], 3, ZERO, False, ids, probabilities)
     prior = 1.0 / (1.0 + np.exp(-parameters.bias.astype(np.float64)))
     expected = prior[0] * prior[tree.leaf_of_label]
-    assert_best(ids[0], probabilities[0], expected, 3)
+    assert_best(ids[0], probabilities[0], expected, 3, CLOSE)
 
 
 def test_log_sigmoid_is_accurate_for_every_score() -> None:

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
-from strategies import chain_tree, feature_dicts, random_parameters, random_sparse, sparse_rows
-from test_predicting import Trees, ensembles, make_model, random_rows
+from strategies import chain_tree, feature_dicts, random_parameters, random_sparse, sparse_rows, with_link
+from test_predicting import Trees, ensembles, linked, links, make_model, random_rows
 from test_search import N_FEATURES, ZERO, Case, cases, tied_cases
 
 import labeltree
@@ -37,7 +37,7 @@ def search(case: Case, k: int, beam: int, *, threshold: np.float32 = ZERO, norma
 
 
 def conditionals_of(case: Case, row: int, normalize: bool = False) -> NDArray[np.float64]:
-    return reference.log_conditionals(case.tree, case.parameters, case.features[row], normalize)
+    return reference.log_conditionals(case.tree, case.parameters, case.features[row], normalize, case.link)
 
 
 def chances_of(case: Case, found: list[tuple[int, float]]) -> list[float]:
@@ -75,8 +75,9 @@ def test_it_finds_what_the_twin_finds(case: Case, k: int, beam: int, normalize: 
         n_found = min(k, len(met))
         found = ids[row, :n_found].tolist()
         assert len(set(found)) == n_found
-        np.testing.assert_allclose(probabilities[row, :n_found], [met[label] for label in found], **CLOSE)
-        np.testing.assert_allclose(probabilities[row, :n_found], list(met.values())[:n_found], **CLOSE)
+        close = case.close
+        np.testing.assert_allclose(probabilities[row, :n_found], [met[label] for label in found], **close)
+        np.testing.assert_allclose(probabilities[row, :n_found], list(met.values())[:n_found], **close)
         assert (ids[row, n_found:] == -1).all()
         assert not probabilities[row, n_found:].any()
 
@@ -111,34 +112,37 @@ def test_a_threshold_only_cuts_the_answer(case: Case, beam: int, threshold: floa
     np.testing.assert_array_equal(probabilities, np.where(keep, all_probabilities, 0.0))
 
 
-def many_rows(is_sparse: bool = False, n_labels: int = 300, n_rows: int = 600) -> Case:
+def many_rows(is_sparse: bool = False, link: str = "plt", n_labels: int = 300, n_rows: int = 600) -> Case:
     """More rows than a group, and more nodes than a beam."""
     tree = build_complete(np.ones(n_labels, np.int64), 4)
     parameters: reference.Parameters = random_parameters(tree, N_FEATURES, 8, seed=1, scale=0.7)
     if is_sparse:
         parameters = random_sparse(tree, N_FEATURES, seed=1, calibration=(0.8, 1.2, 0.3))
-    return Case(tree, parameters, random_rows(n_rows, seed=2))
+    return Case(tree, with_link(parameters, link), random_rows(n_rows, seed=2), link)
 
 
+@pytest.mark.parametrize("link", ["plt", "hsm"])
 @pytest.mark.parametrize("is_sparse", [False, True])
 @pytest.mark.parametrize("beam", [1, 6, 5000])
-def test_a_row_alone_in_a_batch_and_among_threads(beam: int, is_sparse: bool) -> None:
-    case = many_rows(is_sparse)
+def test_a_row_alone_in_a_batch_and_among_threads(beam: int, is_sparse: bool, link: str) -> None:
+    case = many_rows(is_sparse, link)
     ids, probabilities = search(case, 4, beam)
     for row in range(0, len(case.features), 7):
-        alone_ids, alone = search(Case(case.tree, case.parameters, [case.features[row]]), 4, beam)
+        alone_ids, alone = search(case._replace(features=[case.features[row]]), 4, beam)
         assert alone_ids[0].tobytes() == ids[row].tobytes()
         assert alone[0].tobytes() == probabilities[row].tobytes()
-    model, X = make_model([(case.tree, case.parameters)]), sparse_rows(case.features, N_FEATURES)
+    model = make_model([(case.tree, case.parameters)], link)
+    X = sparse_rows(case.features, N_FEATURES)
     for threads in (1, 2, 5):
         found = model.predict_arrays(X, 4, search="beam", beam=beam, threads=threads)
         assert np.array_equal(found[0], ids)
         assert np.array_equal(found[1], probabilities)
 
 
+@pytest.mark.parametrize("link", ["plt", "hsm"])
 @pytest.mark.parametrize("is_sparse", [False, True])
-def test_wider_beams_miss_less(is_sparse: bool) -> None:
-    case = many_rows(is_sparse)
+def test_wider_beams_miss_less(is_sparse: bool, link: str) -> None:
+    case = many_rows(is_sparse, link)
     exact, _ = search(case, 5, 0)
     shares = [np.mean(search(case, 5, beam)[0] == exact) for beam in (1, 2, 8, 75)]
     assert shares[0] < 0.9
@@ -185,10 +189,13 @@ def test_deep_trees_and_no_rows() -> None:
     k=st.sampled_from([1, 3, 20]),
     beam=beams,
     normalize=st.booleans(),
+    link=links,
 )
-def test_ensembles(trees: Trees, rows: list[dict[int, float]], k: int, beam: int, normalize: bool) -> None:
+def test_ensembles(
+    trees: Trees, rows: list[dict[int, float]], k: int, beam: int, normalize: bool, link: str
+) -> None:
     """What a narrow beam finds has its true average; a wide one finds the exact answer."""
-    model, X = make_model(trees), sparse_rows(rows, N_FEATURES)
+    model, X = make_model(linked(trees, link), link), sparse_rows(rows, N_FEATURES)
     exact_ids, exact = model.predict_arrays(X, k, normalize=normalize)
     marginals = model.probability(X, model.label_names, normalize=normalize)
     ids, probabilities = model.predict_arrays(X, k, normalize=normalize, search="beam", beam=beam)

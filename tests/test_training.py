@@ -139,11 +139,18 @@ ODD: dict[str, tuple[Any, Any, dict[str, Any]]] = {
 
 
 @pytest.mark.parametrize("nodes", ["dense", "sparse"])
-@pytest.mark.parametrize("tree", ["kmeans", "huffman", "complete", "flat"])
+@pytest.mark.parametrize(
+    ("tree", "link"),
+    [(tree, "plt") for tree in ("kmeans", "huffman", "complete", "flat")]
+    + [("kmeans", "hsm"), ("flat", "hsm")],
+)
 @pytest.mark.parametrize("case", ODD)
-def test_odd_data_makes_a_model(case: str, tree: str, nodes: str, tmp_path: Path) -> None:
+def test_odd_data_makes_a_model(case: str, tree: str, link: str, nodes: str, tmp_path: Path) -> None:
     X, Y, parameters = ODD[case]
-    model = train(X, Y, **(SMALL | {"nodes": nodes, "tree": tree, "trees": 2} | parameters))
+    model = train(X, Y, **(SMALL | {"nodes": nodes, "tree": tree, "link": link, "trees": 2} | parameters))
+    if link == "hsm" and X is TOY.texts:
+        found = model.probability(X, model.label_names)
+        np.testing.assert_allclose(found.sum(axis=1), 1.0, rtol=1e-4)
     ids, probabilities = model.predict_arrays(X, k=3)
     assert np.all((probabilities >= 0) & (probabilities <= 1))
     assert np.all(ids[:, 0] >= 0)
@@ -167,6 +174,9 @@ def test_a_label_of_every_row_is_certain_and_of_no_row_impossible() -> None:
         (100, dict(nodes="dense", dim=8, epochs=20, lr=0.02)),
         (100, dict(nodes="sparse", loss="log", rare_weight=0.0)),  # too few rows to calibrate on
         (1000, dict(nodes="sparse", loss="log")),
+        (100, dict(nodes="dense", link="hsm", dim=8, epochs=20, lr=0.02)),
+        (100, dict(nodes="sparse", link="hsm", rare_weight=0.0)),
+        (1000, dict(nodes="sparse", link="hsm")),
     ],
 )
 def test_weights_shift_probabilities(n_rows: int, parameters: dict[str, Any]) -> None:
@@ -178,11 +188,35 @@ def test_weights_shift_probabilities(n_rows: int, parameters: dict[str, Any]) ->
     np.testing.assert_allclose(found, [0.75, 0.25], atol=0.05)
 
 
-def test_a_label_whose_rows_weigh_nothing_is_impossible() -> None:
+@pytest.mark.parametrize("nodes", ["dense", "sparse"])
+@pytest.mark.parametrize("link", ["plt", "hsm"])
+def test_a_label_whose_rows_weigh_nothing_is_impossible(link: str, nodes: str) -> None:
     weight = 1.0 - TOY.indicator[:, 0]
-    model = train(TOY.texts, TOY.Y, sample_weight=weight, **SMALL)
+    model = train(TOY.texts, TOY.Y, sample_weight=weight, **(SMALL | {"nodes": nodes, "link": link}))
     assert np.all(model.probability(TOY.texts, [LABELS[0]]) == 0)
     assert np.all(model.probability(TOY.texts, LABELS[1:]) > 0)
+
+
+def test_rows_without_labels_alone_are_nothing_for_a_softmax() -> None:
+    Y = np.zeros((100, 3), np.int8)
+    for nodes in ("dense", "sparse"):
+        with pytest.raises(DataError, match="label"):
+            train(TOY.texts, Y, link="hsm", nodes=nodes)
+
+
+@pytest.mark.parametrize("nodes", ["dense", "sparse", "both"])
+def test_the_counterexample_of_the_paper(nodes: str) -> None:
+    """Label sets {1}, {1, 2}, {3} of shares .1, .5, .4: by marginals 1 is the best, by picked labels 3 is."""
+    texts, Y = ["same words"] * 400, [["1"]] * 40 + [["1", "2"]] * 200 + [["3"]] * 160
+    how: dict[str, Any] = dict(nodes=nodes, dim=8, epochs=10, lr=0.02)
+    how |= dict(loss="log", rare_weight=0.0, bias=1.0, prune=0.0, tolerance=1e-3, max_iterations=200)
+    found = {
+        link: train(texts, Y, link=link, **how).probability(texts[:1], ["1", "2", "3"])[0]
+        for link in ("plt", "hsm")
+    }
+    np.testing.assert_allclose(found["plt"], [0.6, 0.5, 0.4], atol=0.03)
+    np.testing.assert_allclose(found["hsm"], [0.35, 0.25, 0.4], atol=0.03)
+    assert found["hsm"].argmax() == 2
 
 
 @pytest.mark.parametrize("optimizer", ["sgd", "adagrad"])

@@ -26,13 +26,20 @@ VARIANTS: dict[str, dict[str, Any]] = {
         "l2": 3e-4,
         "batch_size": 256,
     },
+    # What fasttext.py does with hs; its word pairs are not among the prepared features.
+    "labeltree-hs": {
+        "preset": "fasttext-hs",
+        "lr": 1.0,
+        "epochs": 25,
+        "word_ngrams": 2,
+        "ngram_buckets": 200_000,
+        "dim": 50,
+    },
 }
 VARIANTS["labeltree-sparse"] = {"nodes": "sparse"}
 VARIANTS["labeltree-sparse-log"] = {"nodes": "sparse", "loss": "log"}
 VARIANTS["labeltree-sparse-3"] = {"nodes": "sparse", "trees": 3}
 VARIANTS["labeltree-both"] = {"nodes": "both"}
-# What fasttext.py does: its word pairs are not among the prepared features.
-VARIANTS["labeltree-hs"] = {"preset": "fasttext-hs", "lr": 1.0, "epochs": 25, "word_ngrams": 2, "ngram_buckets": 200_000, "dim": 50}  # fmt: skip
 TEXT_ONLY = ("labeltree-hs",)
 NOTE = (
     "defaults of `labeltree train` with `--nodes dense`, or with what its name says; "

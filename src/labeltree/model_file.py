@@ -111,8 +111,8 @@ def _assemble(tensors: dict[str, NDArray], metadata: dict[str, Any]) -> Parts:
         parameters: Parameters
         if kind == "dense":
             shape = (features.n_columns, tree.n_nodes, config.dim)
-            parameters = take_dense(tensors, f"nodes.{number}", shape)
+            parameters = take_dense(tensors, f"nodes.{number}", shape, config.link)
         else:
-            parameters = take_sparse(tensors, f"nodes.{number}", tree)
+            parameters = take_sparse(tensors, f"nodes.{number}", tree, config.link)
         trees.append((tree, parameters))
     return Parts(config, features, labels, counts, n_examples, trees)

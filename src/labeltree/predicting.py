@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from labeltree.data.rows import Arrays, pointers, take_rows
 from labeltree.features.tensors import read_only
 from labeltree.kernels.check import CANONICAL
+from labeltree.kernels.link import link_code
 from labeltree.kernels.sparse_arrays import SparseParameters
-from labeltree.nodes.link import link_code
 from labeltree.nodes.quantized import QuantizedParameters
 from labeltree.nodes.sparse_tasks import chunk_starts
 from labeltree.search_options import NO_BEAM

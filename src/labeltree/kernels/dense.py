@@ -18,11 +18,12 @@ import math
 
 import numpy as np
 
+from labeltree.kernels.addresses import borrow
 from labeltree.kernels.arithmetic import fast_exp, score_rows, sum_rows
 from labeltree.kernels.atomic import atomic_add, atomic_load, yield_thread
 from labeltree.kernels.dense_plan import plan_features, plan_visits
 from labeltree.kernels.jit import inlined, kernel
-from labeltree.nodes.link import SIGMOID, SOFTMAX
+from labeltree.kernels.link import SIGMOID, SOFTMAX
 
 ABANDONED = 96  # where in Buffers.sync to put a 1 when a thread will not come
 _SPINS = 2000  # before a waiting thread gives up its CPU
@@ -125,9 +126,9 @@ def _mean_square(rows):
 
 
 @inlined
-def _move_row(out_rows, row, shrink, rate, gradient):
+def _move_row(out_rows, row, shrink, rate, gradients, g):
     for j in range(out_rows.shape[1]):
-        out_rows[row, j] = shrink * out_rows[row, j] - rate * gradient[0, j]
+        out_rows[row, j] = shrink * out_rows[row, j] - rate * gradients[g, j]
 
 
 @inlined
@@ -178,9 +179,13 @@ def _update_block(first, n_children, n_visits, parameters, hidden, step, rate, s
         if math.isinf(bias[n]):
             continue
         start = c * len(visitors)
-        sum_rows(gradients, start, visitors, 0, n_visits, hidden, gradient, 0)
-        weight_squares[n] += _mean_square(gradient)
-        _move_row(weights, n, shrink, np.float32(rate * _scale(weight_squares[n], power, smallest)), gradient)
+        if n_visits == 1 and power == 0.0:
+            _move_row(weights, n, shrink, rate * gradients[start], hidden, visitors[0])
+        else:
+            sum_rows(gradients, start, visitors, 0, n_visits, hidden, gradient, 0)
+            weight_squares[n] += _mean_square(gradient)
+            row_rate = np.float32(rate * _scale(weight_squares[n], power, smallest))
+            _move_row(weights, n, shrink, row_rate, gradient, 0)
         total = np.float32(0.0)
         for i in range(n_visits):
             total += gradients[start + i]
@@ -230,11 +235,16 @@ def _train_feature(task, parameters, plan, buffers, step, rate, gradient):
     squares = parameters.embedding_squares
     feature, start = plan.feature[task], plan.feature_entry[task]
     n = plan.feature_entry[task + 1] - start
+    shrink = max(np.float32(1.0 - rate * step.l2 * n), np.float32(0.0))
+    if n == 1 and step.embedding_power == 0.0:
+        step_size = rate * plan.entry_value[start]
+        gradients = buffers.example_gradient
+        _move_row(parameters.embedding, feature, shrink, step_size, gradients, plan.entry_example[start])
+        return
     sum_rows(plan.entry_value, start, plan.entry_example, start, n, buffers.example_gradient, gradient, 0)
     squares[feature] += _mean_square(gradient)
-    shrink = max(np.float32(1.0 - rate * step.l2 * n), np.float32(0.0))
     row_rate = np.float32(rate * _scale(squares[feature], step.embedding_power, step.smallest_squares))
-    _move_row(parameters.embedding, feature, shrink, row_rate, gradient)
+    _move_row(parameters.embedding, feature, shrink, row_rate, gradient, 0)
 
 
 @inlined
@@ -253,6 +263,8 @@ def train_batches(
 
     ``first`` is the number of examples seen before; ``out_loss[0]`` grows by the loss of these.
     """
+    examples, blocks, parameters = borrow(examples), borrow(blocks), borrow(parameters)
+    plan, buffers, scratch = borrow(plan), borrow(buffers), borrow(scratch)
     sync = buffers.sync
     for start in range(0, len(order), step.batch_size):
         rows = order[start : start + step.batch_size]

@@ -8,8 +8,8 @@ from __future__ import annotations
 import numpy as np
 
 from labeltree.kernels.jit import inlined, kernel
+from labeltree.kernels.link import SOFTMAX
 from labeltree.kernels.random import random_at
-from labeltree.nodes.link import SOFTMAX
 
 
 @inlined
@@ -68,6 +68,12 @@ def plan_visits(examples, blocks, rows, first, plan):
         n_positive = end
     plan.example_visit[len(rows)] = n_visits
     plan.sizes[1] = n_visits
+    if len(rows) == 1:  # every visit is at a block of its own
+        plan.sizes[0] = n_visits
+        for t in range(n_visits):
+            plan.block[t], plan.block_visit[t], plan.by_block[t] = plan.visit_block[t], t, t
+        plan.block_visit[n_visits] = n_visits
+        return
     plan.sizes[0] = _group(plan.visit_block, n_visits, plan.block_slot, plan.block, plan.block_visit)
     for t in range(n_visits):
         slot = plan.block_slot[plan.visit_block[t]]
@@ -108,6 +114,14 @@ def _end_group(n_groups, slot_of_key, key, start):
 @kernel
 def plan_features(examples, rows, plan):
     """Fill the touched features of the batch and their examples."""
+    if len(rows) == 1:  # every feature has one example
+        first, last = examples.x_indptr[rows[0]], examples.x_indptr[rows[0] + 1]
+        for t in range(last - first):
+            plan.feature[t], plan.feature_entry[t] = examples.x_indices[first + t], t
+            plan.entry_example[t], plan.entry_value[t] = 0, examples.x_values[first + t]
+        plan.feature_entry[last - first] = last - first
+        plan.sizes[2] = last - first
+        return
     n_features = 0
     for e in range(len(rows)):
         for q in range(examples.x_indptr[rows[e]], examples.x_indptr[rows[e] + 1]):

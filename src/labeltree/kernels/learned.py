@@ -7,7 +7,9 @@ import math
 import numpy as np
 
 from labeltree.kernels.arithmetic import score_rows, sum_rows
-from labeltree.kernels.jit import kernel
+from labeltree.kernels.jit import inlined, kernel
+
+_ROUNDING = 1e-9  # a mean probability that differs by less is the same
 
 
 @kernel
@@ -35,15 +37,18 @@ def measure_children(
                 continue
             first = first_child[node]
             score_rows(parameters.weights, first, n, hidden, 0, scores)
+            largest = 0.0
+            for c in range(n):
+                scores[c] += parameters.bias[first + c]
+                largest = scores[c] if c == 0 else max(largest, scores[c])
             total = 0.0
             for c in range(n):
-                score = min(max(np.float64(scores[c] + parameters.bias[first + c]), -80.0), 80.0)
-                chance = math.exp(score)
+                score = scores[c] - largest if is_softmax else scores[c]
+                chance = math.exp(min(max(np.float64(score), -80.0), 80.0))
                 scores[c] = chance if is_softmax else chance / (1.0 + chance)
                 total += chance
             for c in range(n):
-                chance = scores[c] / total if is_softmax else scores[c]
-                out_chances[label, c] += weight * chance
+                out_chances[label, c] += weight * (scores[c] / total if is_softmax else scores[c])
             out_count[label] += weight
 
 
@@ -79,10 +84,20 @@ def fill_children(chances, count, first_child, n_children, node_of_label, capaci
     return new_node
 
 
+@inlined
+def _sign(difference):
+    if abs(difference) < _ROUNDING:
+        return 0.0
+    return 1.0 if difference > 0.0 else -1.0
+
+
 @kernel
 def _gains(chances, count, labels, n):
-    """(labels, children) the derivative of the objective by log p_ij, but for a factor that all share."""
-    gains = np.zeros((len(labels), n))
+    """(labels, children) the derivative of the objective by log p_ij, but for a factor that all share.
+
+    -inf for labels without rows: they come last.
+    """
+    gains = np.full((len(labels), n), -np.inf)
     total = 0.0
     for i in range(len(labels)):
         total += count[labels[i]]
@@ -96,10 +111,10 @@ def _gains(chances, count, labels, n):
         balance = 0.0
         for i in range(len(labels)):
             if count[labels[i]] > 0.0:
-                balance += count[labels[i]] * np.sign(chances[labels[i], c] / count[labels[i]] - mean)
+                balance += count[labels[i]] * _sign(chances[labels[i], c] / count[labels[i]] - mean)
         for i in range(len(labels)):
             if count[labels[i]] > 0.0:
                 chance = chances[labels[i], c] / count[labels[i]]
                 share = count[labels[i]] / total
-                gains[i, c] = share * chance * (np.sign(chance - mean) - balance / total)
+                gains[i, c] = share * chance * (_sign(chance - mean) - balance / total)
     return gains

@@ -15,8 +15,8 @@ import numpy as np
 from labeltree.kernels.arithmetic import fast_exp
 from labeltree.kernels.check import CANONICAL, check_row
 from labeltree.kernels.jit import inlined
+from labeltree.kernels.link import SIGMOID, SOFTMAX
 from labeltree.kernels.weights import NORM_NONE, normalize_row
-from labeltree.nodes.link import SIGMOID, SOFTMAX
 
 FIRST_QUEUE = 512
 _KEPT_BLOCKS = 32  # of siblings' scores, for the labels of a row ...
@@ -100,14 +100,40 @@ def _log_sum(logs, n):
 
 
 @inlined
+def _apply_log_softmax(scores, n):
+    """``scores[:n] -= log(sum of exp(scores[:n]))``, unless all are -inf.
+
+    The largest one's is -log1p(the others' sum), precise however near 0 it is.
+    """
+    best = 0
+    for c in range(1, n):
+        if scores[c] > scores[best]:
+            best = c
+    largest = scores[best]
+    if largest == -np.inf:
+        return
+    for c in range(n):
+        scores[c] -= largest
+    others = 0.0
+    for c in range(n):
+        if c != best:
+            others += math.exp(scores[c])
+    shift = np.float32(math.log1p(others))
+    for c in range(n):
+        scores[c] -= shift
+
+
+@inlined
 def score_children(nodes, first, n, query, link, out):
     """``out[:n]`` = log P(child | parent) of n siblings; all of them, unless the link is SIGMOID."""
     score_nodes(nodes, first, n, query, out)
-    if link != SOFTMAX:
-        _apply_log_sigmoid(out, n)
+    if link == SOFTMAX:
+        _apply_log_softmax(out, n)
+        return
+    _apply_log_sigmoid(out, n)
     if link != SIGMOID:
         shift = _log_sum(out, n)
-        if shift > -np.inf and (link == SOFTMAX or shift < 0.0):
+        if -np.inf < shift < 0.0:
             for c in range(n):
                 out[c] -= shift
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from labeltree.kernels.jit import inlined
+from labeltree.kernels.link import SIGMOID
 from labeltree.kernels.search import (
     FIRST_QUEUE,
     keep_best,
@@ -20,7 +21,6 @@ from labeltree.kernels.search import (
     query_size,
     score_children,
 )
-from labeltree.nodes.link import SIGMOID
 
 _GROUP_ROWS = 256  # their queries stay in the second-level cache
 _GROUP_NODES = 1 << 16  # a wide beam takes fewer rows at a time

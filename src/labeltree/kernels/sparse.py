@@ -255,7 +255,7 @@ def train_passes(method, examples, state, n_passes, tolerance, with_held_out):
             all_moved += moved
             all_total += total
             is_active[i] = moved >= least_move or len(order) < _FEW
-            if moved > 0.0:
+            if moved != 0.0 or keep != 1.0:  # also NaN, which is then found in the weights
                 _change_weights(indices, values, start, end, change, keep, weights)
         n_seen += n_visits
         state.n_seen[0] = n_seen

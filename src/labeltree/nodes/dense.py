@@ -14,7 +14,7 @@ from labeltree.config import Config
 from labeltree.data.rows import LabelRows, SparseRows
 from labeltree.errors import TrainingError
 from labeltree.kernels.dense_arrays import Blocks, Buffers, Examples, Parameters, Plan, Scratch, Step
-from labeltree.nodes.link import SOFTMAX, link_code
+from labeltree.kernels.link import SOFTMAX, link_code
 from labeltree.parallel import Pool
 from labeltree.tree import LabelTree
 

@@ -21,15 +21,15 @@ from numpy.typing import NDArray
 from labeltree.config import Config
 from labeltree.data.rows import LabelRows, SparseRows
 from labeltree.kernels.dense_arrays import Blocks
+from labeltree.kernels.link import SOFTMAX
 from labeltree.nodes.dense import DenseParameters, Report, Trainer, aligned_zeros
-from labeltree.nodes.link import SOFTMAX
 from labeltree.parallel import Pool
 from labeltree.tree import LabelTree
 
-MOVES_PER_EPOCH = 4
+MOVES_PER_EPOCH = 4  # about: between two batches
 LAST_MOVE = 0.35  # of the training: then the nodes learn what their labels are
 MOST_ROWS = 20_000  # that tell where labels go
-_LARGEST_BIAS = 10.0  # where a node has no examples yet: it may get some
+LARGEST_BIAS = 10.0  # where a node has no examples yet: it may get some
 
 
 def fit_learned(
@@ -51,29 +51,37 @@ def fit_learned(
 class _LearnedTrainer(Trainer):
     """A training run that moves labels between two calls of the kernel."""
 
-    n_moves = 0  # since the start
     next_move = 0.0  # in examples seen
 
     def train(self, rows: NDArray[np.int64], n_seen: int) -> float:
-        if n_seen >= self.next_move:
-            n_rows = self.n_total // self.config.epochs
-            self.next_move = n_seen + n_rows / MOVES_PER_EPOCH
-            if 0 < n_seen <= LAST_MOVE * self.n_total:  # at first all scores are the same
-                self.move_labels(self.random.permutation(n_rows)[:MOST_ROWS])
-        return super().train(rows, n_seen)
+        n_rows = self.n_total // self.config.epochs
+        # whole batches: a call for each move, also where one report is of an epoch or more
+        part = -(-n_rows // (MOVES_PER_EPOCH * self.batch_size)) * self.batch_size
+        loss = 0.0
+        for start in range(0, len(rows), part):
+            seen = n_seen + start
+            if seen >= self.next_move:
+                self.next_move = seen + n_rows / MOVES_PER_EPOCH
+                if 0 < seen <= LAST_MOVE * self.n_total:  # at first all scores are the same
+                    self.move_labels(self.random.permutation(n_rows)[:MOST_ROWS])
+            loss += super().train(rows[start : start + part], seen)
+        return loss
 
     def move_labels(self, rows: NDArray[np.int64]) -> None:
         """Put each label where these rows say."""
         label = assign_labels(self, np.sort(rows))
         self.tree = LabelTree(self.tree.parent, label)
         self.blocks = self.blocks._replace(leaf_of_label=self.tree.leaf_of_label)
-        self.n_moves += 1
 
     def _prepare(self) -> tuple[Blocks, NDArray[np.float32], NDArray[np.int64], NDArray[np.int64]]:
         """No node but the root is constant, and an example may need as many visits as on any tree."""
         blocks, bias, _, _ = super()._prepare()
         blocks.is_constant[1:] = False
-        bias[1:] = np.clip(bias[1:], -_LARGEST_BIAS, _LARGEST_BIAS)
+        bias[1:] = np.clip(bias[1:], -LARGEST_BIAS, LARGEST_BIAS)
+        if blocks.link == SOFTMAX:  # of two siblings the second's score stays 0, also where one was constant
+            pair = self.tree.first_child[self.tree.n_children == 2]
+            bias[pair] -= bias[pair + 1]
+            bias[pair + 1] = 0.0
         n_labels, depth = np.diff(self.examples.y_indptr), int(self.tree.depth_of_leaves.max())
         most_blocks = int((blocks.last - blocks.first).max()) + 1
         return blocks, bias, 1 + n_labels * depth * most_blocks, n_labels * (depth + 1)
@@ -82,9 +90,10 @@ class _LearnedTrainer(Trainer):
         """With the constants of the last tree."""
         fitted = super().fitted()
         _, constants, _, _ = super()._prepare()
-        bias = np.where(np.isinf(constants), constants, fitted.bias)
-        self.is_learned &= np.isfinite(constants)
-        return fitted._replace(bias=bias)
+        is_constant = np.isinf(constants)
+        self.is_learned &= ~is_constant
+        fitted.weights[is_constant] = 0.0
+        return fitted._replace(bias=np.where(is_constant, constants, fitted.bias))
 
 
 def assign_labels(trainer: Trainer, rows: NDArray[np.int64]) -> NDArray[np.int32]:

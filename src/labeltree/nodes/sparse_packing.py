@@ -44,7 +44,10 @@ def pack_chunk(
     largest_weights(weights, n_features, shrinkage, largest)
     of_bias = weights[n_features:, :n_children].sum(axis=0)
     of_bias = np.copysign(np.maximum(np.abs(of_bias) - shrinkage, 0), of_bias) * np.float32(bias)
-    if not (np.isfinite(largest).all() and np.isfinite(of_bias).all()):
+    # By their sum, from which NaN cannot hide as from a maximum; float64 holds that of any float32.
+    with np.errstate(invalid="ignore"):
+        total = weights[:, :n_children].sum(dtype=np.float64)
+    if not (np.isfinite(total) and np.isfinite(of_bias).all()):
         raise NotFinite
     scale = largest / _STEPS
     scale[scale < np.finfo(np.float32).tiny] = 0.0  # too few digits: its steps would not be 127

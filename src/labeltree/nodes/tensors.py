@@ -17,7 +17,7 @@ from labeltree.tree import LabelTree
 Tensors = Mapping[str, NDArray]
 
 
-def take_dense(tensors: Tensors, prefix: str, shape: tuple[int, int, int]) -> QuantizedParameters:
+def take_dense(tensors: Tensors, prefix: str, shape: tuple[int, int, int], link: str) -> QuantizedParameters:
     """Those of so many features, nodes and dimensions."""
     n_features, n_nodes, dim = shape
     return QuantizedParameters(
@@ -25,11 +25,11 @@ def take_dense(tensors: Tensors, prefix: str, shape: tuple[int, int, int]) -> Qu
         _take_finite(tensors, f"{prefix}.embedding_scale", n_features),
         take_tensor(tensors, f"{prefix}.weights", np.int8, (n_nodes, dim)),
         _take_finite(tensors, f"{prefix}.weight_scale", n_nodes),
-        _take_bias(tensors, prefix, n_nodes),
+        _take_bias(tensors, prefix, n_nodes, link),
     )
 
 
-def take_sparse(tensors: Tensors, prefix: str, tree: LabelTree) -> SparseParameters:
+def take_sparse(tensors: Tensors, prefix: str, tree: LabelTree, link: str) -> SparseParameters:
     n_chunks = len(chunk_starts(tree)) - 1
     n_buckets = len(tensors.get(f"{prefix}.bucket", ()))
     parameters = SparseParameters(
@@ -41,7 +41,7 @@ def take_sparse(tensors: Tensors, prefix: str, tree: LabelTree) -> SparseParamet
         chunk_entry=take_tensor(tensors, f"{prefix}.chunk_entry", np.int64, (n_chunks + 1,)),
         entry=take_tensor(tensors, f"{prefix}.entry", np.uint16),
         scale=_take_finite(tensors, f"{prefix}.scale", tree.n_nodes),
-        bias=_take_bias(tensors, prefix, tree.n_nodes),
+        bias=_take_bias(tensors, prefix, tree.n_nodes, link),
         calibration=_take_finite(tensors, f"{prefix}.calibration", 3),
     )
     _check_chunks(parameters, prefix)
@@ -89,9 +89,11 @@ def _take_finite(tensors: Tensors, name: str, n: int) -> NDArray[np.float32]:
     return array
 
 
-def _take_bias(tensors: Tensors, prefix: str, n_nodes: int) -> NDArray[np.float32]:
-    """Biases may be infinite, of constant nodes."""
+def _take_bias(tensors: Tensors, prefix: str, n_nodes: int, link: str) -> NDArray[np.float32]:
+    """Biases may be infinite, of constant nodes; with a softmax the root is the only certain one."""
     array = take_tensor(tensors, f"{prefix}.bias", np.float32, (n_nodes,))
     if np.any(np.isnan(array)):
         raise CorruptedModelError(f"{prefix}.bias has values that are not finite")
+    if link == "hsm" and (array[0] != np.inf or np.any(array[1:] == np.inf)):
+        raise CorruptedModelError(f"{prefix}.bias is not +infinity at the root alone, as it is with link hsm")
     return array

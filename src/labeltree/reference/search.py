@@ -14,10 +14,10 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from labeltree.kernels.sparse_arrays import SparseParameters
 from labeltree.nodes.dense import DenseParameters
+from labeltree.nodes.sparse import SparseParameters
 from labeltree.reference import sparse
-from labeltree.reference.training import hidden_vector
+from labeltree.reference.training import children_of, hidden_vector
 from labeltree.tree import LabelTree
 
 Array = NDArray[np.float64]
@@ -40,21 +40,27 @@ def node_scores(tree: LabelTree, parameters: Parameters, features: Mapping[int, 
 
 
 def log_conditionals(
-    tree: LabelTree, parameters: Parameters, features: Mapping[int, float], normalize: bool = False
+    tree: LabelTree,
+    parameters: Parameters,
+    features: Mapping[int, float],
+    normalize: bool = False,
+    link: str = "plt",
 ) -> Array:
     """(n_nodes,) log P(node | parent, x).
 
     Siblings that sum to less than 1 contradict each other: if the parent is positive, so is at least one of
-    them. With ``normalize`` they are scaled to sum to 1, unless all are 0.
+    them. With ``normalize`` they are scaled to sum to 1, unless all are 0. With the link hsm they always sum
+    to 1 (a softmax), unless all are impossible.
     """
-    result = np.array([log_sigmoid(float(score)) for score in node_scores(tree, parameters, features)])
-    if normalize:
-        for parent in np.flatnonzero(tree.n_children):
-            first = int(tree.first_child[parent])
-            siblings = slice(first, first + int(tree.n_children[parent]))
-            log_total = np.logaddexp.reduce(result[siblings])
-            if -math.inf < log_total < 0.0:
-                result[siblings] -= log_total
+    scores = node_scores(tree, parameters, features)
+    result = np.array([log_sigmoid(float(score)) for score in scores])
+    for parent in np.flatnonzero(tree.n_children):
+        siblings = list(children_of(tree, int(parent)))
+        if link == "hsm":
+            result[siblings] = scores[siblings]
+        log_total = np.logaddexp.reduce(result[siblings])
+        if log_total > -math.inf and (link == "hsm" or (normalize and log_total < 0.0)):
+            result[siblings] -= log_total
     return result
 
 
@@ -75,12 +81,15 @@ def probabilities_of(parameters: Parameters, logs: Array) -> Array:
 
 
 def marginals(
-    trees: Sequence[tuple[LabelTree, Parameters]], features: Mapping[int, float], normalize: bool = False
+    trees: Sequence[tuple[LabelTree, Parameters]],
+    features: Mapping[int, float],
+    normalize: bool = False,
+    link: str = "plt",
 ) -> Array:
     """(n_labels,) P(label | x): of one tree, or the average of several."""
     of_trees = []
     for tree, parameters in trees:
-        logs = log_marginals(tree, log_conditionals(tree, parameters, features, normalize))
+        logs = log_marginals(tree, log_conditionals(tree, parameters, features, normalize, link))
         of_trees.append(probabilities_of(parameters, logs))
     return np.mean(of_trees, axis=0)
 
@@ -115,8 +124,7 @@ def best_first(tree: LabelTree, conditionals: Array, k: int) -> list[tuple[int, 
         if label >= 0:
             found.append((label, math.exp(-cost)))
             continue
-        first = int(tree.first_child[node])
-        for child in range(first, first + int(tree.n_children[node])):
+        for child in children_of(tree, node):
             heapq.heappush(queue, (cost - conditionals[child], int(tree.label[child]), child))
     return found
 
@@ -133,7 +141,5 @@ def beam_search(tree: LabelTree, conditionals: Array, k: int, beam: int) -> list
         inner = sorted((cost, node) for cost, node in level if tree.n_children[node] > 0)
         level = []
         for cost, node in inner[:beam]:
-            first = int(tree.first_child[node])
-            children = range(first, first + int(tree.n_children[node]))
-            level += [(cost - conditionals[child], child) for child in children]
+            level += [(cost - conditionals[child], child) for child in children_of(tree, node)]
     return [(label, math.exp(-cost)) for cost, label in sorted(met)[:k]]

@@ -25,14 +25,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labeltree.config import Config
-from labeltree.kernels.sparse_arrays import SparseParameters
+from labeltree.nodes.sparse import SparseParameters
 from labeltree.nodes.sparse_tasks import DEFAULT_C, LOG_ODDS, chunk_starts
-from labeltree.reference.training import Example, initial_bias, positive_nodes, sigmoid
+from labeltree.reference.training import (
+    BITS,
+    RANDOM_STEP,
+    Example,
+    initial_bias,
+    positive_nodes,
+    random_at,
+    sigmoid,
+)
 from labeltree.tree import LabelTree
 
 BIAS = -1  # the feature that every example has
 STEPS = 127  # of a node's largest weight
-_BITS = (1 << 64) - 1
 
 Array = NDArray[np.float64]
 Weights = dict[int, float]
@@ -133,27 +140,34 @@ def fit_online(examples: Sequence[NodeExample], orders: Sequence[Sequence[int]],
 
 
 def random_numbers(state: int) -> Callable[[int], int]:
-    """Numbers below a bound (SplitMix64); twin of :mod:`labeltree.kernels.random`."""
-
-    def draw(bound: int) -> int:
-        nonlocal state
-        state = (state + 0x9E3779B97F4A7C15) & _BITS
-        mixed = ((state ^ (state >> 30)) * 0xBF58476D1CE4E5B9) & _BITS
-        mixed = ((mixed ^ (mixed >> 27)) * 0x94D049BB133111EB) & _BITS
-        return (mixed ^ (mixed >> 31)) % bound
-
-    return draw
+    """Numbers below a bound, one after another; twin of :mod:`labeltree.kernels.random`."""
+    places = itertools.count()
+    return lambda bound: random_at(state, next(places), bound)
 
 
 def make_orders(n_examples: int, n_passes: int, state: int) -> list[list[int]]:
     """The order of each pass: a shuffle of the one before (Fisher and Yates)."""
     draw, order, orders = random_numbers(state), list(range(n_examples)), []
     for _ in range(n_passes):
-        for i in range(n_examples - 1, 0, -1):
-            other = draw(i + 1)
-            order[i], order[other] = order[other], order[i]
+        shuffle(order, draw)
         orders.append(list(order))
     return orders
+
+
+def shuffle(order: list[int], draw: Callable[[int], int]) -> None:
+    for i in range(len(order) - 1, 0, -1):
+        other = draw(i + 1)
+        order[i], order[other] = order[other], order[i]
+
+
+def first_state(seed: int, chunk: int) -> int:
+    """Of the random numbers of a chunk."""
+    return (seed ^ ((chunk + 1) * RANDOM_STEP)) & BITS
+
+
+def split_passes(n_passes: int, has_held_out: bool) -> tuple[int, int]:
+    """How many passes are made without the held-out rows and with them; at least one of each."""
+    return (max(1, n_passes - 1), 1) if has_held_out else (0, n_passes)
 
 
 def examples_of(
@@ -193,11 +207,8 @@ def fit_weights(
     for chunk, (first, last) in enumerate(itertools.pairwise(starts)):
         rows = rows_of(tree, first, examples)
         waits = [row in set(held_out) for row in rows]
-        # The first passes without the held-out rows, the last one with them; at least one of each.
-        n_last = 1 if any(waits) else n_passes
-        n_first = max(1, n_passes - 1) if any(waits) else 0
-        state = (seed ^ ((chunk + 1) * 0x9E3779B97F4A7C15)) & _BITS
-        orders = make_orders(len(rows), n_first + n_last, state)
+        n_first, n_last = split_passes(n_passes, any(waits))
+        orders = make_orders(len(rows), n_first + n_last, first_state(seed, chunk))
         orders[:n_first] = [[i for i in order if not waits[i]] for order in orders[:n_first]]
         for node in range(first, last):
             if math.isinf(bias[node]):

@@ -1,0 +1,157 @@
+"""The paper's main table (Table 1): accuracy, training and test time, model size of its systems on our data.
+
+    python -m experiments.table1 [--data cooking-stackexchange,debian-debtags,...] [--systems XT,labeltree]
+                                 [--runs docs/results/runs.jsonl] [--output FOLDER] [--threads 1] [--quick]
+
+Each system is a combination of labeltree's parameters, trained once, untuned; the peers' rows are read
+from the runs of `python -m benchmarks.compare`. Every run is kept in FOLDER/table1.jsonl: started again, only
+missing ones are run, so the page can be written anew in a moment, even where the data is not.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import json
+import shlex
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import labeltree
+from benchmarks.datasets import MissingData, data_file
+from experiments.common import Ledger, Record, output_folder, parser_of, run_missing, write_csv
+from experiments.table1_systems import SYSTEMS, System, available, peer_records
+from labeltree.metrics import evaluate
+
+# Small ones first.
+DATA = "cooking-stackexchange,bibtex,debian-debtags,delicious,wordnet-hypernyms"
+RUNS = Path("docs") / "results" / "runs.jsonl"
+K = 5
+WARM_UP_ROWS = 300
+N_TIMINGS = 3
+
+Files = Callable[[str], tuple[Path, Path]]  # training and test file of a data set
+
+
+def measure(train: Path, test: Path, key: Mapping[str, Any], threads: int, folder: Path) -> Record:
+    """Train one system on a file, kernels compiled before; judge it, time it, weigh it."""
+    settings = {**key["settings"], "seed": key["seed"]}
+    warm_up(train, settings, threads, folder)
+    began = time.process_time(), time.perf_counter()
+    model = labeltree.train(train, threads=threads, **settings)
+    cpu_seconds, wall_seconds = time.process_time() - began[0], time.perf_counter() - began[1]
+    X, Y, _ = model.read(test)
+    ids, _ = model.predict_arrays(X, K, threads=1)
+    found = evaluate(ids, Y, (1, 3, 5))
+    seconds = []
+    for _ in range(N_TIMINGS):
+        start = time.process_time()
+        model.predict_arrays(X, K, threads=1)
+        seconds.append(time.process_time() - start)
+    file = folder / "model.labeltree"
+    model.save(file)
+    return {
+        **{name: round(100 * found[name], 4) for name in ("p@1", "p@3", "p@5")},
+        "train_cpu_seconds": round(cpu_seconds, 2),
+        "train_wall_seconds": round(wall_seconds, 2),
+        "test_us_per_row": round(1e6 * min(seconds) / X.n_rows, 2),
+        "test_input": "vectors",
+        "model_bytes": file.stat().st_size,
+        "n_train": model.n_examples,
+        "n_test": X.n_rows,
+        "n_features": model.n_features,
+        "n_labels": model.n_labels,
+        "unused_rows": model.unused_rows,
+    }
+
+
+def warm_up(train: Path, settings: Mapping[str, Any], threads: int, folder: Path) -> None:
+    """Compile what the settings need, by training on the first rows."""
+    with train.open("rb") as source:
+        lines = list(itertools.islice(source, WARM_UP_ROWS))
+    header = lines[0].split()
+    if len(header) == 3 and all(word.isdigit() for word in header):
+        lines[0] = b"%d %b %b\n" % (len(lines) - 1, *header[1:])
+    few = folder / "few.txt"
+    few.write_bytes(b"".join(lines))
+    model = labeltree.train(few, threads=threads, **settings)
+    model.predict_arrays(model.read(few)[0], K, threads=1)
+
+
+def real_files(name: str) -> tuple[Path, Path]:
+    return data_file(name, "train"), data_file(name, "test")
+
+
+def run_set(
+    ledger: Ledger, files: Files, data: str, systems: Sequence[System], threads: int, folder: Path
+) -> list[Record]:
+    """Our rows of one data set; it is read only where runs are missing."""
+    keys = [dict(data=data, system=s.name, settings=dict(s.settings), seed=1) for s in systems]
+    return run_missing(ledger, keys, lambda key: measure(*files(data), key, threads, folder), data)
+
+
+def read_runs(path: Path) -> list[Record]:
+    """The harness' runs; none, and told, where there is no such file."""
+    if not path.is_file():
+        print(f"{path}: not found, so no peers", file=sys.stderr)
+        return []
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
+
+
+def choose(names: str | None) -> list[System]:
+    """Our rows, or those of a list separated by semicolons; a tree that cannot be built is told."""
+    known = {system.name: system for system in SYSTEMS}
+    for name in names.split(";") if names else ():
+        if name not in known:
+            raise SystemExit(f"unknown system {name!r}; known are {'; '.join(known)}")
+    wanted = [known[name] for name in names.split(";")] if names else list(SYSTEMS)
+    usable = available(wanted)
+    for system in wanted:
+        if system not in usable:
+            print(
+                f"{system.name}: skipped, labeltree has no tree {system.settings['tree']!r}", file=sys.stderr
+            )
+    return usable
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    from experiments.hsm_vs_plt import generated_files
+    from experiments.table1_page import write
+
+    parser = parser_of(__doc__ or "")
+    parser.add_argument("--data", help=f"comma-separated; default: {DATA}; with --quick a generated one")
+    parser.add_argument("--systems", help="our rows, separated by semicolons; default: all")
+    parser.add_argument("--runs", type=Path, help=f"of the peers; default: {RUNS.as_posix()}")
+    options = parser.parse_args(argv)
+    folder, systems = output_folder(options), choose(options.systems)
+    names = (options.data or ("dependent" if options.quick else DATA)).split(",")
+    runs = [] if options.quick and options.runs is None else read_runs(options.runs or RUNS)
+    ledger = Ledger(folder / "table1.jsonl")
+    found: dict[str, list[Record]] = {}
+    with tempfile.TemporaryDirectory(prefix="labeltree-table1-") as temporary:
+        scratch = Path(temporary)
+        files = functools.partial(generated_files, scratch) if options.quick else real_files
+        for name in names:
+            try:
+                ours = run_set(ledger, files, name, systems, options.threads, scratch)
+                found[name] = [*ours, *peer_records(runs, name)]
+            except MissingData as error:
+                print(error, file=sys.stderr)
+    if not found:
+        raise SystemExit("no data set, no page")
+    words = ["python", "-m", "experiments.table1"]
+    for option, value in (("--data", options.data), ("--systems", options.systems)):
+        words += [option, value] if value is not None else []
+    words += ["--quick"] if options.quick else []
+    records = [record for rows in found.values() for record in rows]
+    flat = [{**record, "settings": json.dumps(record.get("settings", {}))} for record in records]
+    write_csv(folder / "table1.csv", flat)
+    print(write(folder, found, shlex.join(words)))
+
+
+if __name__ == "__main__":
+    main()
