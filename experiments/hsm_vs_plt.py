@@ -147,8 +147,10 @@ def key_of(stage: str, data: str, kind: Kind, link: str, seed: int, settings: Ma
     return dict(stage=stage, data=data, kind=kind.name, link=link, seed=seed, settings=dict(settings))
 
 
-def run_set(ledger: Ledger, runner: Runner, data: str, seeds: Sequence[int]) -> DataSet:
-    """All runs of one data set."""
+def run_set(
+    ledger: Ledger, runner: Runner, data: str, seeds: Sequence[int], same_only: bool = False
+) -> DataSet:
+    """All runs of one data set, or those with the same settings for both links only."""
 
     def run(stage: str, keys: Sequence[Record]) -> list[Record]:
         return run_missing(ledger, keys, runner, f"{data}, {stage}")
@@ -158,6 +160,8 @@ def run_set(ledger: Ledger, runner: Runner, data: str, seeds: Sequence[int]) -> 
         "same settings",
         [key_of("test", data, kind, link, seed, kind.settings) for kind, link in pairs for seed in seeds],
     )
+    if same_only:
+        return DataSet(same, [], [], [])
     tuning = run(
         "tuning",
         [
@@ -209,6 +213,9 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser = parser_of(__doc__ or "")
     parser.add_argument("--data", help=f"comma-separated; default: {DATA}; with --quick generated ones")
     parser.add_argument("--seeds", help=f"comma-separated; default: {SEEDS}; with --quick {QUICK_SEEDS}")
+    parser.add_argument(
+        "--same-only", default="", help="comma-separated: data sets where nothing is tuned (it takes longest)"
+    )
     options = parser.parse_args(argv)
     folder = output_folder(options)
     names = (options.data or ("dependent,multi-class" if options.quick else DATA)).split(",")
@@ -221,14 +228,15 @@ def main(argv: Sequence[str] | None = None) -> None:
         runner = Runner(files, scratch, options.threads)
         for name in names:
             try:
-                found[name] = run_set(ledger, runner, name, seeds)
+                found[name] = run_set(ledger, runner, name, seeds, name in options.same_only.split(","))
             except MissingData as error:
                 print(error, file=sys.stderr)
     if not found:
         raise SystemExit("no data set, no page")
     words = ["python", "-m", "experiments.hsm_vs_plt"]
-    for option, value in (("--data", options.data), ("--seeds", options.seeds)):
-        words += [option, value] if value is not None else []
+    given = {"--data": options.data, "--seeds": options.seeds, "--same-only": options.same_only}
+    for option, value in given.items():
+        words += [option, value] if value else []
     words += ["--quick"] if options.quick else []
     records = [record for data in found.values() for record in records_of(data)]
     flat = [{**record, "settings": json.dumps(record["settings"])} for record in records]

@@ -65,14 +65,14 @@ def judge_exceptions(data: Mapping[str, DataSet], tuned: bool) -> list[str]:
         if case.lead.is_exception
     ]
     if not lines:
-        return [f"None: PLT is above HSM in all {len(cases(found))} comparisons."]
+        return [f"No exception: PLT is above HSM in all {len(cases(found))} comparisons."]
     expected = [case for case in cases(found) if case.lead.is_exception and case.metric != "p@1"]
     at_depth = (
         f"{len(expected)} of them at P@3 or P@5, where the paper leads us to expect none"
         if expected
         else "none of them at P@3 or P@5"
     )
-    return [f"{len(lines)} of {len(cases(found))} comparisons, {at_depth}.", *lines]
+    return [f"PLT is not above HSM in {len(lines)} of {len(cases(found))} comparisons, {at_depth}.", *lines]
 
 
 def describe(case: Case) -> str:
@@ -200,21 +200,28 @@ def describe_method(data: Mapping[str, DataSet]) -> list[str]:
     ]
 
 
+def _left_out(data: Mapping[str, DataSet]) -> str:
+    """Which data sets were run with the same settings only."""
+    names = [name for name, records in data.items() if not records.tuned]
+    return f" Not run: {', '.join(names)}." if names else ""
+
+
 def write(folder: Path, data: Mapping[str, DataSet], command: str) -> str:
     """Write page and figure; the page's summary for the terminal."""
     same = {name: records.same for name, records in data.items()}
-    tuned = {name: records.tuned for name, records in data.items()}
+    more = {name: records for name, records in data.items() if records.tuned}
+    tuned = {name: records.tuned for name, records in more.items()}
     figures = draw(same, folder / "hsm_vs_plt-precision")
     tables = [f"### {kind.title}\n\n{result_table(same, kind)}" for kind in KINDS]
     summary = "\n".join(
         [
             *judge_counts(same),
             judge_paper(),
-            judge_one_label(data),
+            *([judge_one_label(more)] if more else []),
             judge_probabilities(data),
         ]
     )
-    exceptions, tuned_exceptions = judge_exceptions(data, False), judge_exceptions(data, True)
+    exceptions, tuned_exceptions = judge_exceptions(data, False), judge_exceptions(more, True)
     sections = [
         "Appendix E.2 of the paper: hierarchical softmax with pick-one-label (HSM) against the probabilistic "
         "label tree (PLT) on the same Huffman trees.",
@@ -230,9 +237,9 @@ def write(folder: Path, data: Mapping[str, DataSet], command: str) -> str:
         *tables,
         "## Each with its best value",
         "One set of values may suit one link better, so each link got the value that did best on held-out "
-        "training rows.",
-        *(f"### {kind.title}, {kind.tuned} tuned\n\n{tuned_table(data, kind)}" for kind in KINDS),
-        "\n".join([*judge_counts(tuned), f"- Exceptions: {tuned_exceptions[0]}"]),
+        f"training rows.{_left_out(data)}",
+        *(f"### {kind.title}, {kind.tuned} tuned\n\n{tuned_table(more, kind)}" for kind in KINDS),
+        "\n".join([*judge_counts(tuned), f"- {tuned_exceptions[0]}"]),
         *(["\n".join(tuned_exceptions[1:])] if tuned_exceptions[1:] else []),
         "## Rows with one label and rows with more",
         "PLT - HSM at P@1, same settings. With pick-one-label a label that comes alone counts 1, one among s "
@@ -240,8 +247,9 @@ def write(folder: Path, data: Mapping[str, DataSet], command: str) -> str:
         "should lose on the others.",
         groups_table(data),
         "## One label of each row kept",
-        "PLT - HSM on multi-class data made by drawing one label of each training and test row, seed 1.",
-        one_label_table(data),
+        "PLT - HSM on multi-class data made by drawing one label of each training and test row, seed 1."
+        f"{_left_out(data)}",
+        one_label_table(more),
         "## What the probabilities say",
         "Mean probability of the first label / how often it is right (P@1), percent. Sparse nodes of either "
         "link are calibrated afterwards on held-out rows, dense ones are not.",

@@ -75,7 +75,7 @@ def groups_table(data: Mapping[str, DataSet]) -> str:
     rows = [[*head, *(f"{kind.name}, {group}" for kind, group in columns)]]
     for name, records in data.items():
         first = records.same[0]
-        cells = [f"{first['labels_per_row']:.2f}", f"{share_of_one(first):.1f} %"]
+        cells = [f"{first['labels_per_row']:.2f}", f"{first['n_one']} ({share_of_one(first):.1f} %)"]
         cells += [_shown(records.same, kind.name, f"p@1, {group}") for kind, group in columns]
         rows.append([name, *cells])
     return aligned(rows)

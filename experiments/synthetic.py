@@ -141,7 +141,10 @@ def main(argv: Sequence[str] | None = None) -> None:
     runs = run_missing(ledger, keys, lambda key: run_pair(key, chosen.threads), "runs")
     write_csv(folder / "synthetic.csv", runs)
     figures = draw_figure(runs, folder / "synthetic-differences")
-    print(write_synthetic_page(folder / "synthetic.md", runs, readings, figures, TRAINING))
+    command = "python -m experiments.synthetic" + " --quick" * chosen.quick
+    for name in ("runs", "draws"):
+        command += f" --{name} {getattr(chosen, name)}" if getattr(chosen, name) else ""
+    print(write_synthetic_page(folder / "synthetic.md", runs, readings, figures, TRAINING, command))
 
 
 if __name__ == "__main__":

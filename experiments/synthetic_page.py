@@ -11,7 +11,6 @@ from experiments.common import load_pyplot, save_figure, write_page
 from experiments.synthetic_compare import Comparison, Record, bars, compare, shown_p
 from experiments.synthetic_readings import PUBLISHED, Tried, readings_table, readings_text, tried_readings
 
-COMMAND = "python -m experiments.synthetic"
 TITLE = "HSM against PLT on synthetic data (Appendix E.1)"
 # HSM, PLT, and the p-values of the three tests.
 PUBLISHED_ROWS = {
@@ -99,7 +98,7 @@ def cost_text(runs: Sequence[Record]) -> str:
 
 def write_synthetic_page(
     path: Path, runs: Sequence[Record], readings: Sequence[Record], figures: Sequence[str],
-    training: Mapping[str, Any],
+    training: Mapping[str, Any], command: str,
 ) -> str:  # fmt: skip
     """Write the page; its main tables are returned, to be printed."""
     comparisons, tried = compare(runs), tried_readings(readings)
@@ -132,7 +131,7 @@ def write_synthetic_page(
         "it where that is closer (but not for dependent labels: as a loss, PLT would be the worse).",
         *reading_tables,
     ]
-    write_page(path, TITLE, COMMAND, sections)
+    write_page(path, TITLE, command, sections)
     return "\n\n".join([*main_tables, *reading_tables])
 
 

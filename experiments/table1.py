@@ -1,6 +1,6 @@
 """The paper's main table (Table 1): accuracy, training and test time, model size of its systems on our data.
 
-    python -m experiments.table1 [--data cooking-stackexchange,debian-debtags,...] [--systems XT,labeltree]
+    python -m experiments.table1 [--data cooking-stackexchange,debian-debtags,...] [--systems 'XT;labeltree']
                                  [--runs docs/results/runs.jsonl] [--output FOLDER] [--threads 1] [--quick]
 
 Each system is a combination of labeltree's parameters, trained once, untuned; the peers' rows are read
@@ -10,6 +10,7 @@ missing ones are run, so the page can be written anew in a moment, even where th
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import itertools
 import json
@@ -25,6 +26,7 @@ import labeltree
 from benchmarks.datasets import MissingData, data_file
 from experiments.common import Ledger, Record, output_folder, parser_of, run_missing, write_csv
 from experiments.table1_systems import SYSTEMS, System, available, peer_records
+from labeltree.errors import TrainingError
 from labeltree.metrics import evaluate
 
 # Small ones first.
@@ -38,11 +40,18 @@ Files = Callable[[str], tuple[Path, Path]]  # training and test file of a data s
 
 
 def measure(train: Path, test: Path, key: Mapping[str, Any], threads: int, folder: Path) -> Record:
-    """Train one system on a file, kernels compiled before; judge it, time it, weigh it."""
+    """Train one system on a file, kernels compiled before; judge it, time it, weigh it.
+
+    Training that diverges is a result too: nothing is tuned here.
+    """
     settings = {**key["settings"], "seed": key["seed"]}
-    warm_up(train, settings, threads, folder)
+    with contextlib.suppress(TrainingError):
+        warm_up(train, settings, threads, folder)
     began = time.process_time(), time.perf_counter()
-    model = labeltree.train(train, threads=threads, **settings)
+    try:
+        model = labeltree.train(train, threads=threads, **settings)
+    except TrainingError as error:
+        return {"diverged": str(error)}
     cpu_seconds, wall_seconds = time.process_time() - began[0], time.perf_counter() - began[1]
     X, Y, _ = model.read(test)
     ids, _ = model.predict_arrays(X, K, threads=1)

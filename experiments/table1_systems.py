@@ -20,17 +20,21 @@ class System(NamedTuple):
     peers: tuple[str, ...]  # of the harness: what is the same method, or next to it
 
 
+_TUTORIAL: dict[str, Any] = dict(
+    preset="fasttext-hs", lr=1.0, epochs=25, dim=50, word_ngrams=2, ngram_buckets=200_000
+)
 SYSTEMS = (
     System(
         "XT",
         dict(preset="paper"),
         "preset paper: clustering, arity 2, at most 100 labels per group, dim 500, online SGD, lr 0.1, "
-        "L2 0.002, 30 epochs, mean of TF-IDF weighted vectors",
+        "L2 0.002, 30 epochs, mean of TF-IDF weighted vectors. L2 acts on all vectors, those of words too, "
+        "which extremetext leaves out",
         ("extremetext",),
     ),
     System(
         "fastText-hs",
-        dict(preset="fasttext-hs", lr=1.0, epochs=25, dim=50, word_ngrams=2, ngram_buckets=200_000),
+        _TUTORIAL,
         "preset fasttext-hs (Huffman tree, hierarchical softmax, online SGD, mean of word vectors) with the "
         "step, epochs, dim and pairs of words of fastText's tutorial, as its peer has them",
         ("fasttext-hs",),
@@ -43,9 +47,14 @@ SYSTEMS = (
     ),
     System(
         "Learned Tree",
+        dict(_TUTORIAL, tree="learned"),
+        "as fastText-hs, but labels move between the leaves of a complete binary tree while it is trained",
+        (),
+    ),
+    System(
+        "Learned Tree, dense defaults",
         dict(nodes="dense", tree="learned", link="hsm"),
-        "labels move while dense nodes are trained, hierarchical softmax; otherwise the defaults of dense "
-        "nodes (Adagrad, dim 256, 6 epochs), not fastText's SGD",
+        "the same idea with the defaults of dense nodes: arity 16, Adagrad, dim 256, 6 epochs, TF-IDF",
         (),
     ),
     System(
@@ -71,6 +80,9 @@ SYSTEMS = (
         (),
     ),
     System("labeltree", dict(), "its defaults: sparse nodes on one tree by clustering", ()),
+    System(
+        "labeltree, dense", dict(nodes="dense"), "the defaults of dense nodes, on a tree by clustering", ()
+    ),
 )
 
 

@@ -165,7 +165,8 @@ def test_exceptions_are_listed_with_what_was_measured() -> None:
         {"first": settings, "fine": data_set((1.0, 2.0), (1.0, 2.0))}, False
     )
     assert lines[0] == (
-        "9 of 18 comparisons, 6 of them at P@3 or P@5, where the paper leads us to expect none."
+        "PLT is not above HSM in 9 of 18 comparisons, 6 of them at P@3 or P@5, "
+        "where the paper leads us to expect none."
     )
     assert len(lines) == 10
     assert "**first, dense nodes, P@1**, PLT - HSM = -1.00" in lines[1]
@@ -173,11 +174,27 @@ def test_exceptions_are_listed_with_what_was_measured() -> None:
     assert "one label PLT - HSM is -1.00, on rows with more -1.00" in lines[1]
     assert "comes from rows with one label" not in lines[1]
     assert hsm_vs_plt_page.judge_exceptions({"first": settings}, True) == [
-        "None: PLT is above HSM in all 9 comparisons."
+        "No exception: PLT is above HSM in all 9 comparisons."
     ]
     assert "above HSM in 36 of 36" in hsm_vs_plt_page.judge_paper()
     counts = hsm_vs_plt_page.judge_counts({"first": settings.same, "fine": pair(1.0, 2.0)})
     assert "dense nodes: PLT is above HSM at P@1 on 1 of 2 sets (0 clearly)" in counts[0]
+
+
+def test_a_set_may_be_run_with_the_same_settings_only(tmp_path: Path) -> None:
+    class Fake(hsm_vs_plt.Runner):
+        def __init__(self) -> None: ...
+
+        def __call__(self, key: Mapping[str, Any]) -> dict[str, Any]:
+            assert key["stage"] == "test"
+            return run(key["link"], (50.0, 40.0, 30.0 + (key["link"] == "plt")))
+
+    few = run_set(Ledger(tmp_path / "runs.jsonl"), Fake(), "few", [1, 2], same_only=True)
+    assert len(few.same) == len(records_of(few)) == 2 * len(KINDS) * len(LINKS)
+    hsm_vs_plt_page.write(tmp_path, {"all": data_set((50.0, 51.0), (50.0, 51.0)), "few": few}, "command")
+    page = (tmp_path / "hsm_vs_plt.md").read_text()
+    assert page.count("Not run: few.") == 2
+    assert "**few, dense nodes, P@3**, PLT - HSM = +0.00" in page
 
 
 def test_an_exception_may_come_from_rows_with_one_label() -> None:
@@ -211,6 +228,8 @@ def test_the_better_link_is_bold() -> None:
     first, second = ([cell.strip() for cell in line.split("|")[1:-1]] for line in table.splitlines()[2:])
     assert first[:4] == ["a", "50.00", "**51.00**", "+1.00"]
     assert second[:4] == ["b", "**50.00**", "49.00", "-1.00"]
+    rows = hsm_vs_plt_tables.groups_table({"a": data_set((50.0, 51.0), (50.0, 51.0))}).splitlines()[2]
+    assert [cell.strip() for cell in rows.split("|")[1:6]] == ["a", "2.00", "10 (20.0 %)", "+1.00", "+1.00"]
 
 
 def test_quick_shows_the_papers_point_and_resumes(

@@ -131,6 +131,26 @@ def test_a_row_is_what_labeltree_does(tmp_path: Path, form: str) -> None:
     assert found["train_cpu_seconds"] >= 0
 
 
+def test_divergence_is_a_result(tmp_path: Path) -> None:
+    from experiments.hsm_vs_plt import generated_files
+
+    settings = {"nodes": "dense", "optimizer": "sgd", "lr": 1e9}
+    key = {"settings": settings, "seed": 1}
+    record = {
+        "data": "some",
+        "system": "XT",
+        **table1.measure(*generated_files(tmp_path, "dependent"), key, 1, tmp_path),
+    }
+    assert "no longer finite" in record["diverged"]
+    records = [record, ours("fastText-hs", 50.0), ours("labeltree", 51.0)]
+    line = result_table(records).splitlines()[2]
+    assert [cell.strip() for cell in line.split("|")[1:-1]] == ["XT", "labeltree", "diverged", *["-"] * 5]
+    assert "not measured" in judge_claim(Claim("XT", "fastText-hs", "XT", "FT"), {"some": records})
+    page = table1_page.write(tmp_path, {"some": records}, "command")
+    assert "- XT diverges on some: " in page
+    assert "Best P@1: some: labeltree by labeltree" in page
+
+
 def test_quick_runs_every_system_and_resumes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -180,8 +200,8 @@ def test_a_tree_that_cannot_be_built_is_skipped(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     odd = SYSTEMS[0]._replace(name="odd", settings={"tree": "odd"})
-    monkeypatch.setattr(table1, "SYSTEMS", (odd, SYSTEMS[-1]))
-    assert [system.name for system in table1.choose(None)] == ["labeltree"]
+    monkeypatch.setattr(table1, "SYSTEMS", (odd, SYSTEMS[0]))
+    assert [system.name for system in table1.choose(None)] == ["XT"]
     assert "odd: skipped, labeltree has no tree 'odd'" in capsys.readouterr().err
 
 

@@ -143,13 +143,13 @@ class Config:
     )
     loss: str = _parameter(
         "squared-hinge",
-        "What the dual solver minimises.",
+        "What the dual solver minimises (plt; with hsm it is always the log loss).",
         choices=("squared-hinge", "log"),
         group="sparse nodes",
     )
     C: float = _parameter(
         0.0,
-        "Weight of the loss against |w|²/2 (dual); 0: 0.5, or 5 for the log loss.",
+        "Weight of the loss against |w|²/2 (dual); 0: 0.5, or 5 for the log loss and hsm.",
         low=0.0,
         high=1e6,
         group="sparse nodes",

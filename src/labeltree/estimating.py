@@ -109,21 +109,30 @@ def _dense_needs(config: Config, data: TrainingData, shape: _Shape) -> tuple[int
     those below the root, and below one node per level and label.
     """
     n_vectors = data.X.n_columns + len(data.labels) + shape.n_inner
-    n_blocks = min(math.ceil(shape.n_children / BLOCK_CHILDREN), MAX_BLOCKS)
+    is_picked = config.link == "hsm"  # then all siblings are one block
+    n_blocks = 1 if is_picked else min(math.ceil(shape.n_children / BLOCK_CHILDREN), MAX_BLOCKS)
     labels_per_row = len(data.Y.indices) / data.X.n_rows
     n_visits = 1 + n_blocks * (1 + labels_per_row * (shape.depth - 1))
-    batch_bytes = int(min(config.batch_size, data.X.n_rows) * (2 + n_visits) * config.dim * 4)
+    batch_size = min(config.batch_size, data.X.n_rows)
+    batch_bytes = int(batch_size * (2 + n_visits) * config.dim * 4)
+    batch_bytes += 4 * batch_size * shape.n_children * is_picked
     # A byte per number and a scale for each vector; 32 bits in training.
     return n_vectors * (config.dim + 4), 4 * n_vectors * config.dim + batch_bytes
 
 
 def _sparse_needs(config: Config, data: TrainingData, shape: _Shape) -> tuple[int, int]:
-    """The largest task is the root's: weights and duals of up to a block of its children, on all rows."""
+    """The largest task is the root's: weights and duals of up to a block of its children, on all rows.
+
+    With a softmax they are those of all children, on a row for each of its labels at most.
+    """
     n_entries = len(data.X.indices)
     n_weights = _WEIGHTS_KEPT * n_entries * len(data.Y.indices) / data.X.n_rows
     n_weights = min(n_weights, 2.0 * len(data.labels) * data.X.n_columns)
     kept = int(_BYTES_PER_WEIGHT * n_weights) + 8 * (len(data.labels) + shape.n_inner)
-    n_columns = int(padded(min(shape.n_children, BLOCK_CHILDREN)))
-    task_bytes = 4 * n_columns * (data.X.n_columns + data.X.n_rows) + 8 * n_entries
+    is_picked = config.link == "hsm"
+    n_columns = int(padded(shape.n_children if is_picked else min(shape.n_children, BLOCK_CHILDREN)))
+    n_examples = len(data.Y.indices) if is_picked else data.X.n_rows
+    n_duals = 0 if config.solver == "sgd" else n_examples
+    task_bytes = 4 * n_columns * (data.X.n_columns + n_duals) + 8 * n_entries
     positive_bytes = 4 * len(data.Y.indices) * (shape.depth + 1)
     return kept, kept + task_bytes + positive_bytes  # kept twice: also without the held-out rows

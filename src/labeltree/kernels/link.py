@@ -1,4 +1,4 @@
-"""How the scores of siblings become probabilities, as the search kernels know it."""
+"""How the scores of siblings become probabilities, as the kernels know it."""
 
 from __future__ import annotations
 

@@ -77,20 +77,29 @@ def fill_shares(parent, leaf_of_label, label_indptr, labels, weight, indptr, out
 
 
 @kernel
-def pick_labels(label_indptr, labels, seed, number, out_labels):
-    """One label of each row, picked at random; each pass has other ones."""
+def mark_picked(
+    parent,
+    leaf_of_label,
+    label_indptr,
+    labels,
+    seed,
+    number,
+    node_indptr,
+    node_rows,
+    first,
+    last,
+    out_is_picked,
+):
+    """Whether the label that pass ``number`` picks of a row is below the node, for all rows of these nodes.
+
+    Every task picks the same label of a row.
+    """
     n_rows = len(label_indptr) - 1
-    for row in range(n_rows):
-        start, end = label_indptr[row], label_indptr[row + 1]
-        out_labels[row] = labels[start + random_at(seed, number * n_rows + row, end - start)]
-
-
-@kernel
-def mark_picked(parent, leaf_of_label, picked, node_indptr, node_rows, first, last, out_is_picked):
-    """Whether the picked label of each row of the nodes ``first .. last - 1`` is below its node."""
     for node in range(first, last):
         for position in range(node_indptr[node], node_indptr[node + 1]):
-            above = leaf_of_label[picked[node_rows[position]]]
+            row = node_rows[position]
+            start, end = label_indptr[row], label_indptr[row + 1]
+            above = leaf_of_label[labels[start + random_at(seed, number * n_rows + row, end - start)]]
             while above > node:  # parents stand before their children
                 above = parent[above]
             out_is_picked[position - node_indptr[first]] = above == node

@@ -194,7 +194,8 @@ def _first_bias(
     if blocks.link == SOFTMAX:
         node_weight[:] = 0.0
         weigh_picked(examples, blocks, node_weight)
-        return softmax_bias(node_weight, tree), n_visits, n_positives
+        most = np.full(len(n_visits), int(tree.depth_of_leaves.max()) + 1)  # the path of one label
+        return softmax_bias(node_weight, tree), most, most
     # One after another, as the kernel adds: a root that is always positive must have exactly this weight.
     total = float(np.cumsum(examples.weight, dtype=np.float64)[-1])
     return initial_bias(node_weight, tree, total), n_visits, n_positives

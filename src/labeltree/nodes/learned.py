@@ -75,13 +75,14 @@ class _LearnedTrainer(Trainer):
 
     def _prepare(self) -> tuple[Blocks, NDArray[np.float32], NDArray[np.int64], NDArray[np.int64]]:
         """No node but the root is constant, and an example may need as many visits as on any tree."""
-        blocks, bias, _, _ = super()._prepare()
+        blocks, bias, n_visits, n_positives = super()._prepare()
         blocks.is_constant[1:] = False
         bias[1:] = np.clip(bias[1:], -LARGEST_BIAS, LARGEST_BIAS)
         if blocks.link == SOFTMAX:  # of two siblings the second's score stays 0, also where one was constant
             pair = self.tree.first_child[self.tree.n_children == 2]
             bias[pair] -= bias[pair + 1]
             bias[pair + 1] = 0.0
+            return blocks, bias, n_visits, n_positives
         n_labels, depth = np.diff(self.examples.y_indptr), int(self.tree.depth_of_leaves.max())
         most_blocks = int((blocks.last - blocks.first).max()) + 1
         return blocks, bias, 1 + n_labels * depth * most_blocks, n_labels * (depth + 1)

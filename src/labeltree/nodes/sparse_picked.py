@@ -79,7 +79,8 @@ class PickedTasks(Tasks):
     def _first_state(self, task: int, examples: Gathered, n_features: int) -> State:
         first, last = self.nodes_of(task)
         n_columns = int(padded(last - first))
-        n_bytes = 4 * n_columns * (n_features + len(examples.squares))
+        n_duals = 0 if self.config.solver == "sgd" else len(examples.squares)
+        n_bytes = 4 * n_columns * (n_features + n_duals)
         if n_bytes > MOST_BYTES:
             raise TrainingError(
                 f"link hsm trains the {last - first:,} children of a node together, which needs "
@@ -101,19 +102,17 @@ class PickedTasks(Tasks):
     def _train(self, task: int, examples: Gathered, state: State, n_passes: int, with_held_out: bool) -> int:
         if self.config.solver != "sgd":
             return super()._train(task, examples, state, n_passes, with_held_out)
-        from labeltree.kernels.sparse import mark_picked, pick_labels
+        from labeltree.kernels.sparse import mark_picked
 
         first, last = self.nodes_of(task)
-        tree, order = self.tree, np.argsort(self._positive_rows(first, last), kind="stable")
-        picked = np.empty(len(self.rows.weight), np.int32)
+        tree, Y = self.tree, self.Y
+        order = np.argsort(self._positive_rows(first, last), kind="stable")
         is_picked = np.empty(len(order), np.bool_)
         before = self.config.epochs - 1 if with_held_out and np.any(examples.held_out) else 0
-        for number in range(n_passes):
-            seed = self.seed % 2**63
-            pick_labels(self.Y.indptr, self.Y.indices, seed, before + number, picked)
+        for number in range(before, before + n_passes):
             mark_picked(
-                tree.parent, tree.leaf_of_label, picked, self.node_indptr, self.node_rows, first, last,
-                is_picked,
+                tree.parent, tree.leaf_of_label, Y.indptr, Y.indices, self.seed % 2**63, number,
+                self.node_indptr, self.node_rows, first, last, is_picked,
             )  # fmt: skip
             visited = state._replace(order=np.flatnonzero(is_picked[order]))
             super()._train(task, examples, visited, 1, with_held_out)
