@@ -38,7 +38,7 @@ def run(
     link: str, values: tuple[float, ...], seed: int = 1, kind: str = "dense", **more: Any
 ) -> dict[str, Any]:
     """All rows, those with one label and those with more have the same precisions, unless given."""
-    settings = dict(KINDS[0].settings)
+    settings = next(dict(known.settings) for known in KINDS if known.name == kind)
     found: dict[str, Any] = {"kind": kind, "link": link, "seed": seed, "settings": settings}
     for name, value in zip(METRICS, values, strict=True):
         found |= {name: value, f"{name}, one label": value, f"{name}, more labels": value}
@@ -187,7 +187,7 @@ def test_a_set_may_be_run_with_the_same_settings_only(tmp_path: Path) -> None:
 
         def __call__(self, key: Mapping[str, Any]) -> dict[str, Any]:
             assert key["stage"] == "test"
-            return run(key["link"], (50.0, 40.0, 30.0 + (key["link"] == "plt")))
+            return {**run(key["link"], (50.0, 40.0, 30.0 + (key["link"] == "plt"))), **key}
 
     few = run_set(Ledger(tmp_path / "runs.jsonl"), Fake(), "few", [1, 2], same_only=True)
     assert len(few.same) == len(records_of(few)) == 2 * len(KINDS) * len(LINKS)
