@@ -91,7 +91,6 @@ def test_a_file_or_an_error_that_lists_the_builders(tmp_path: Path) -> None:
     tree = build_tree(Config(tree="huffman", arity=2), X, Y, NAMES, Pool(1))
     tree.write(path, NAMES)
     assert build_tree(Config(tree=str(path)), X, Y, NAMES, Pool(1)) == tree
-    with pytest.raises(
-        ParameterError, match="kmeans, huffman, complete, flat or an existing tree file, but is 'k'"
-    ):
+    builders = "kmeans, huffman, complete, flat, learned"
+    with pytest.raises(ParameterError, match=f"{builders} or an existing tree file, but is 'k'"):
         build_tree(Config(tree="k"), X, Y, NAMES, Pool(1))
