@@ -148,11 +148,7 @@ def judge_best(found: Mapping[str, Sequence[Record]]) -> str:
 def judge_peers(found: Mapping[str, Sequence[Record]]) -> list[str]:
     """Ours beside the implementation of the same method by others."""
     lines = []
-    for ours, theirs in (
-        ("XT", "extremetext"),
-        ("fastText-hs", "fasttext-hs"),
-        ("Parabel-like", "omikuji-3"),
-    ):
+    for ours, theirs in TWINS:
         parts = []
         for name, records in found.items():
             by_name = {record["system"]: record for record in trained(records)}

@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 from benchmarks.overview import newest
 from benchmarks.report import groups
 from experiments.common import Record
-from labeltree.config import parameters
 
 
 class System(NamedTuple):
@@ -84,12 +83,6 @@ SYSTEMS = (
         "labeltree, dense", dict(nodes="dense"), "the defaults of dense nodes, on a tree by clustering", ()
     ),
 )
-
-
-def available(systems: Iterable[System] = SYSTEMS) -> list[System]:
-    """Those whose tree this version of labeltree can build."""
-    (tree,) = (parameter for parameter in parameters() if parameter.name == "tree")
-    return [system for system in systems if system.settings.get("tree", "kmeans") in tree.choices]
 
 
 # How the columns are called in the harness' records; bytes and microseconds there as here.

@@ -33,12 +33,12 @@ PRINTED_DEARER = np.array([3, 8, 3, 5])
 
 
 class Check(NamedTuple):
-    """What a check found; ``passed`` is None where it cannot be made yet."""
+    """What a check found."""
 
     name: str
     claim: str
     computed: tuple[str, ...]
-    passed: bool | None
+    passed: bool
 
 
 def numbers(values: Array) -> str:

@@ -17,7 +17,7 @@ from experiments import table1, table1_page
 from experiments.published import TABLE1_SYSTEMS
 from experiments.published import table1 as published
 from experiments.table1_page import Claim, judge_claim, judge_costs, judge_peers, ordered, result_table
-from experiments.table1_systems import SYSTEMS, available, peer_records
+from experiments.table1_systems import SYSTEMS, peer_records
 from labeltree.config import make_config
 from labeltree.metrics import evaluate
 
@@ -45,13 +45,9 @@ def test_published_table_is_complete() -> None:
 
 
 def test_settings_are_known_to_labeltree() -> None:
-    for system in available():
+    for system in SYSTEMS:
         given = dict(system.settings)
         make_config({k: v for k, v in given.items() if k != "preset"}, preset=given.get("preset"))
-    names = [system.name for system in available()]
-    assert names == [system.name for system in SYSTEMS]  # this version builds all their trees
-    (system,) = (system for system in SYSTEMS if system.name == "Learned Tree")
-    assert available([system._replace(settings={"tree": "unheard of"})]) == []
 
 
 def test_peers_are_means_of_their_newest_runs_with_one_thread() -> None:
@@ -194,15 +190,6 @@ def test_unknown_systems_and_missing_data_are_told(
     told = capsys.readouterr().err
     assert "bibtex: skipped" in told
     assert "no peers" in told
-
-
-def test_a_tree_that_cannot_be_built_is_skipped(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    odd = SYSTEMS[0]._replace(name="odd", settings={"tree": "odd"})
-    monkeypatch.setattr(table1, "SYSTEMS", (odd, SYSTEMS[0]))
-    assert [system.name for system in table1.choose(None)] == ["XT"]
-    assert "odd: skipped, labeltree has no tree 'odd'" in capsys.readouterr().err
 
 
 def test_sets_without_a_peers_run_are_told() -> None:
