@@ -39,7 +39,8 @@ from experiments.ablation_records import (
     ranked,
     records_of,
 )
-from experiments.common import Ledger, Record, output_folder, parser_of, run_missing, write_csv
+from experiments.ledger import Ledger, Record, run_missing
+from experiments.writing import output_folder, parser_of, write_csv
 from labeltree.config import make_config
 from labeltree.data.bad_lines import BadLines
 from labeltree.data.rows import LabelRows, SparseRows

@@ -30,7 +30,7 @@ from experiments.ablation_tuning import (
     describe_epochs,
     tuning_table,
 )
-from experiments.common import load_pyplot, mean_and_deviation, save_figure, write_page
+from experiments.writing import load_pyplot, mean_and_deviation, save_figure, write_page
 
 TITLES = tuple(name.upper() for name in METRICS)
 

@@ -7,7 +7,7 @@ import statistics
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from experiments.common import Record
+from experiments.ledger import Record
 
 METRICS = ("p@1", "p@3", "p@5")
 # The paper's algorithm: online, binary trees. Rows come weighted (`ablation.prepare`).

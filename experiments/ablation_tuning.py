@@ -8,7 +8,7 @@ from typing import Any
 
 from benchmarks.report import aligned
 from experiments.ablation_records import FULL, DataSet, Grid, Outcome, Variant, ranked, score
-from experiments.common import Record
+from experiments.ledger import Record
 
 
 def describe_edges(found: Mapping[str, DataSet], grid: Grid) -> str:

@@ -27,7 +27,6 @@ import numpy as np
 import labeltree
 from benchmarks.datasets import MissingData, data_file
 from benchmarks.validate import split
-from experiments.common import Ledger, Record, output_folder, parser_of, run_missing, write_csv
 from experiments.hsm_vs_plt_records import (
     KINDS,
     LINKS,
@@ -40,6 +39,8 @@ from experiments.hsm_vs_plt_records import (
     records_of,
     score,
 )
+from experiments.ledger import Ledger, Record, run_missing
+from experiments.writing import output_folder, parser_of, write_csv
 from labeltree.config import make_config
 from labeltree.data.bad_lines import BadLines
 from labeltree.data.rows import LabelRows, SparseRows, pointers

@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from experiments.common import Record, load_pyplot, save_figure, write_page
 from experiments.hsm_vs_plt_records import (
     KINDS,
     LINKS,
@@ -30,7 +29,9 @@ from experiments.hsm_vs_plt_tables import (
     result_table,
     tuned_table,
 )
+from experiments.ledger import Record
 from experiments.published import hsm_vs_plt
+from experiments.writing import load_pyplot, save_figure, write_page
 
 # Beyond this the two links are not "equal" on data of one label per row.
 EQUAL = 0.05

@@ -6,7 +6,7 @@ import statistics
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from experiments.common import Record
+from experiments.ledger import Record
 
 METRICS = ("p@1", "p@3", "p@5")
 LINKS = ("hsm", "plt")

@@ -7,9 +7,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from benchmarks.report import EMPTY, aligned
-from experiments.common import Record, mean_and_deviation
 from experiments.hsm_vs_plt_records import KINDS, LINKS, METRICS, ROW_GROUPS, DataSet, Kind, chosen, lead
+from experiments.ledger import Record
 from experiments.published import hsm_vs_plt
+from experiments.writing import mean_and_deviation
 
 _TITLES = ("HSM", "PLT", "PLT - HSM")
 

@@ -18,11 +18,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 import labeltree
-from experiments.common import Ledger, output_folder, parser_of, run_missing, write_csv
 from experiments.generators import Reading, Sample, best_precision, generate
+from experiments.ledger import Ledger, run_missing
 from experiments.synthetic_exact import predict_exactly
 from experiments.synthetic_page import draw_figure, write_synthetic_page
 from experiments.synthetic_readings import GEOMETRIES, reading_keys, run_reading
+from experiments.writing import output_folder, parser_of, write_csv
 
 SIZES = {"n_rows": 100_000, "runs": 50, "draws": 20, "rows_of_reading": 20_000, "geometries": len(GEOMETRIES)}
 QUICK = {"n_rows": 2000, "runs": 3, "draws": 2, "rows_of_reading": 1000, "geometries": 2}

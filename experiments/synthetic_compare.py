@@ -6,8 +6,8 @@ import statistics
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from experiments.common import mean_and_deviation
 from experiments.synthetic_readings import PUBLISHED
+from experiments.writing import mean_and_deviation
 
 MOST_DIFFERENCE = 0.1  # of independent labels
 LEAST_P = {"independent": 0.05, "dependent": 1e-6}

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.report import aligned
-from experiments.common import load_pyplot, save_figure, write_page
 from experiments.synthetic_compare import Comparison, Record, bars, compare, shown_p
 from experiments.synthetic_readings import PUBLISHED, Tried, readings_table, readings_text, tried_readings
+from experiments.writing import load_pyplot, save_figure, write_page
 
 TITLE = "HSM against PLT on synthetic data (Appendix E.1)"
 # HSM, PLT, and the p-values of the three tests.

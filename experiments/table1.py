@@ -24,8 +24,9 @@ from typing import Any
 
 import labeltree
 from benchmarks.datasets import MissingData, data_file
-from experiments.common import Ledger, Record, output_folder, parser_of, run_missing, write_csv
+from experiments.ledger import Ledger, Record, run_missing
 from experiments.table1_systems import SYSTEMS, System, peer_records
+from experiments.writing import output_folder, parser_of, write_csv
 from labeltree.errors import TrainingError
 from labeltree.metrics import evaluate
 

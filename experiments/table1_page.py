@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from benchmarks.report import EMPTY, aligned, number
-from experiments.common import Record, load_pyplot, save_figure, write_page
+from experiments.ledger import Record
 from experiments.published import TABLE1_NOTES, TABLE1_SYSTEMS, Published, table1
 from experiments.table1_systems import SYSTEMS
+from experiments.writing import load_pyplot, save_figure, write_page
 
 
 class Column(NamedTuple):

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from benchmarks.overview import newest
 from benchmarks.report import groups
-from experiments.common import Record
+from experiments.ledger import Record
 
 
 class System(NamedTuple):

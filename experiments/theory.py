@@ -11,7 +11,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Sequence
 
-from experiments.common import output_folder, parser_of, write_csv, write_page
 from experiments.theory_bounds import check_theorem_1, check_theorem_2
 from experiments.theory_checks import (
     Check,
@@ -22,6 +21,7 @@ from experiments.theory_checks import (
     check_multi_class,
 )
 from experiments.theory_trained import check_trained
+from experiments.writing import output_folder, parser_of, write_csv, write_page
 
 VERDICTS = {True: "PASS", False: "FAIL"}
 # Each check with its number of random cases, in full and with --quick.

@@ -32,7 +32,7 @@ from experiments.ablation_records import (
     published,
     ranked,
 )
-from experiments.common import Ledger
+from experiments.ledger import Ledger
 from labeltree.metrics import evaluate
 
 KEY = {"tree": "kmeans", "lr": 1.0, "l2": 0.001, "epochs": 3, "dim": 8, "seed": 1}

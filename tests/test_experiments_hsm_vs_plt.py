@@ -16,7 +16,6 @@ sys.path.insert(0, str(Path(__file__).parents[1]))  # experiments are not part o
 
 import labeltree
 from experiments import hsm_vs_plt, hsm_vs_plt_page, hsm_vs_plt_tables
-from experiments.common import Ledger
 from experiments.hsm_vs_plt import Rows, fit_and_judge, generated_files, judge, keep_one, read, run_set
 from experiments.hsm_vs_plt_records import (
     KINDS,
@@ -29,6 +28,7 @@ from experiments.hsm_vs_plt_records import (
     lead,
     records_of,
 )
+from experiments.ledger import Ledger
 from experiments.published import hsm_vs_plt as published
 from labeltree.data.rows import LabelRows
 from labeltree.metrics import evaluate

@@ -13,8 +13,9 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[1]))  # experiments are not part of the package
 
-from experiments import common
-from experiments.common import Ledger, mean_and_deviation, run_missing, write_csv, write_page
+from experiments import writing
+from experiments.ledger import Ledger, run_missing
+from experiments.writing import mean_and_deviation, write_csv, write_page
 
 
 def test_a_ledger_remembers_across_processes(tmp_path: Path) -> None:
@@ -91,14 +92,14 @@ def test_where_an_experiment_writes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    parser = common.parser_of("What it does.")
+    parser = writing.parser_of("What it does.")
     assert isinstance(parser, argparse.ArgumentParser)
-    assert common.output_folder(parser.parse_args([])) == Path("docs/experiments")
+    assert writing.output_folder(parser.parse_args([])) == Path("docs/experiments")
     assert (tmp_path / "docs" / "experiments").is_dir()
     chosen = parser.parse_args(["--quick", "--output", "here", "--threads", "2"])
-    assert (common.output_folder(chosen), chosen.threads) == (Path("here"), 2)
+    assert (writing.output_folder(chosen), chosen.threads) == (Path("here"), 2)
     assert capsys.readouterr().out == ""
-    folders = {common.output_folder(parser.parse_args(["--quick"])) for _ in range(2)}
+    folders = {writing.output_folder(parser.parse_args(["--quick"])) for _ in range(2)}
     assert len(folders) == 2
     printed = capsys.readouterr().out
     for folder in folders:
@@ -129,9 +130,9 @@ def test_without_matplotlib_there_are_no_figures(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    assert common.load_pyplot() is None
+    assert writing.load_pyplot() is None
     assert "matplotlib" in capsys.readouterr().err
-    assert common.save_figure(None, tmp_path / "figure") == []
+    assert writing.save_figure(None, tmp_path / "figure") == []
     assert not any(tmp_path.iterdir())
 
 
@@ -141,9 +142,9 @@ def test_figures_are_stable_to_the_byte(tmp_path: Path) -> None:
     for name in ("one", "two"):
         folder = tmp_path / name
         folder.mkdir()
-        figure, axes = common.load_pyplot().subplots()
+        figure, axes = writing.load_pyplot().subplots()
         axes.plot([0, 1], [1, 0])
-        assert common.save_figure(figure, folder / "a.b-curve") == ["a.b-curve.png", "a.b-curve.svg"]
+        assert writing.save_figure(figure, folder / "a.b-curve") == ["a.b-curve.png", "a.b-curve.svg"]
         written.append([(folder / f"a.b-curve.{suffix}").read_bytes() for suffix in ("png", "svg")])
     assert written[0] == written[1]
 
