@@ -26,6 +26,11 @@ def folder() -> Path:
     return Path(os.environ.get("LABELTREE_DATA", Path(__file__).parents[2] / "shared" / "data"))
 
 
+def both_files(name: str) -> tuple[Path, Path]:
+    """The unpacked training and test files of a data set."""
+    return data_file(name, "train"), data_file(name, "test")
+
+
 def data_file(name: str, part: str) -> Path:
     """The unpacked ``train`` or ``test`` file of a data set."""
     packed = folder() / name / f"{part}.txt.xz"

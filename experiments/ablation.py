@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import functools
 import itertools
-import shlex
 import sys
 import tempfile
 import time
@@ -25,7 +24,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import labeltree
-from benchmarks.datasets import MissingData, data_file
+from benchmarks.datasets import MissingData, both_files
 from benchmarks.validate import split
 from experiments.ablation_records import (
     FIXED,
@@ -40,7 +39,7 @@ from experiments.ablation_records import (
     records_of,
 )
 from experiments.ledger import Ledger, Record, run_missing
-from experiments.writing import output_folder, parser_of, write_csv
+from experiments.writing import command_of, output_folder, parser_of, write_csv
 from labeltree.config import make_config
 from labeltree.data.bad_lines import BadLines
 from labeltree.data.rows import LabelRows, SparseRows
@@ -180,10 +179,6 @@ def run_set(
     return DataSet(outcomes, checked)
 
 
-def real_files(name: str) -> tuple[Path, Path]:
-    return data_file(name, "train"), data_file(name, "test")
-
-
 def generated_files(folder: Path, name: str) -> tuple[Path, Path]:
     """Rows about one of some topics, with one or two of its labels, many common words and two about it.
 
@@ -226,7 +221,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     found: dict[str, DataSet] = {}
     with tempfile.TemporaryDirectory(prefix="labeltree-ablation-") as temporary:
         scratch = Path(temporary)
-        files = functools.partial(generated_files, scratch) if chosen.quick else real_files
+        files = functools.partial(generated_files, scratch) if chosen.quick else both_files
         runner = Runner(files, scratch, chosen.threads)
         for number, name in enumerate(names):
             try:
@@ -235,12 +230,9 @@ def main(argv: Sequence[str] | None = None) -> None:
                 print(error, file=sys.stderr)
     if not found:
         raise SystemExit("no data set, no page")
-    words = ["python", "-m", "experiments.ablation"]
-    for option, value, default in (("--data", chosen.data, None), ("--seeds", chosen.seeds, "1")):
-        words += [option, value] if value != default else []
-    words += ["--quick"] if chosen.quick else []
+    command = command_of("ablation", chosen, "data", *(["seeds"] if chosen.seeds != "1" else []))
     write_csv(folder / "ablation.csv", [record for data in found.values() for record in records_of(data)])
-    print(write(folder, found, grid, shlex.join(words)))
+    print(write(folder, found, grid, command))
 
 
 if __name__ == "__main__":

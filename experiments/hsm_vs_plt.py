@@ -14,7 +14,6 @@ from __future__ import annotations
 import functools
 import itertools
 import json
-import shlex
 import sys
 import tempfile
 import time
@@ -25,7 +24,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import labeltree
-from benchmarks.datasets import MissingData, data_file
+from benchmarks.datasets import MissingData, both_files
 from benchmarks.validate import split
 from experiments.hsm_vs_plt_records import (
     KINDS,
@@ -40,7 +39,7 @@ from experiments.hsm_vs_plt_records import (
     score,
 )
 from experiments.ledger import Ledger, Record, run_missing
-from experiments.writing import output_folder, parser_of, write_csv
+from experiments.writing import command_of, output_folder, parser_of, write_csv
 from labeltree.config import make_config
 from labeltree.data.bad_lines import BadLines
 from labeltree.data.rows import LabelRows, SparseRows, pointers
@@ -179,10 +178,6 @@ def run_set(
     return DataSet(same, tuning, run("tuned", tuned), run("one label", one_label))
 
 
-def real_files(name: str) -> tuple[Path, Path]:
-    return data_file(name, "train"), data_file(name, "test")
-
-
 def generated_files(folder: Path, name: str) -> tuple[Path, Path]:
     """Rows about one of some topics, with words of its own and words common to all.
 
@@ -225,7 +220,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     found: dict[str, DataSet] = {}
     with tempfile.TemporaryDirectory(prefix="labeltree-hsm-vs-plt-") as temporary:
         scratch = Path(temporary)
-        files = functools.partial(generated_files, scratch) if options.quick else real_files
+        files = functools.partial(generated_files, scratch) if options.quick else both_files
         runner = Runner(files, scratch, options.threads)
         for name in names:
             try:
@@ -234,15 +229,11 @@ def main(argv: Sequence[str] | None = None) -> None:
                 print(error, file=sys.stderr)
     if not found:
         raise SystemExit("no data set, no page")
-    words = ["python", "-m", "experiments.hsm_vs_plt"]
-    given = {"--data": options.data, "--seeds": options.seeds, "--same-only": options.same_only}
-    for option, value in given.items():
-        words += [option, value] if value else []
-    words += ["--quick"] if options.quick else []
+    command = command_of("hsm_vs_plt", options, "data", "seeds", "same_only")
     records = [record for data in found.values() for record in records_of(data)]
     flat = [{**record, "settings": json.dumps(record["settings"])} for record in records]
     write_csv(folder / "hsm_vs_plt.csv", flat)
-    print(write(folder, found, shlex.join(words)))
+    print(write(folder, found, command))
 
 
 if __name__ == "__main__":

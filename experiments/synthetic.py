@@ -23,7 +23,7 @@ from experiments.ledger import Ledger, run_missing
 from experiments.synthetic_exact import predict_exactly
 from experiments.synthetic_page import draw_figure, write_synthetic_page
 from experiments.synthetic_readings import GEOMETRIES, reading_keys, run_reading
-from experiments.writing import output_folder, parser_of, write_csv
+from experiments.writing import command_of, output_folder, parser_of, write_csv
 
 SIZES = {"n_rows": 100_000, "runs": 50, "draws": 20, "rows_of_reading": 20_000, "geometries": len(GEOMETRIES)}
 QUICK = {"n_rows": 2000, "runs": 3, "draws": 2, "rows_of_reading": 1000, "geometries": 2}
@@ -142,9 +142,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     runs = run_missing(ledger, keys, lambda key: run_pair(key, chosen.threads), "runs")
     write_csv(folder / "synthetic.csv", runs)
     figures = draw_figure(runs, folder / "synthetic-differences")
-    command = "python -m experiments.synthetic" + " --quick" * chosen.quick
-    for name in ("runs", "draws"):
-        command += f" --{name} {getattr(chosen, name)}" if getattr(chosen, name) else ""
+    command = command_of("synthetic", chosen, "runs", "draws")
     print(write_synthetic_page(folder / "synthetic.md", runs, readings, figures, TRAINING, command))
 
 

@@ -14,7 +14,6 @@ import contextlib
 import functools
 import itertools
 import json
-import shlex
 import sys
 import tempfile
 import time
@@ -23,10 +22,10 @@ from pathlib import Path
 from typing import Any
 
 import labeltree
-from benchmarks.datasets import MissingData, data_file
+from benchmarks.datasets import MissingData, both_files
 from experiments.ledger import Ledger, Record, run_missing
 from experiments.table1_systems import SYSTEMS, System, peer_records
-from experiments.writing import output_folder, parser_of, write_csv
+from experiments.writing import command_of, output_folder, parser_of, write_csv
 from labeltree.errors import TrainingError
 from labeltree.metrics import evaluate
 
@@ -92,10 +91,6 @@ def warm_up(train: Path, settings: Mapping[str, Any], threads: int, folder: Path
     model.predict_arrays(model.read(few)[0], K, threads=1)
 
 
-def real_files(name: str) -> tuple[Path, Path]:
-    return data_file(name, "train"), data_file(name, "test")
-
-
 def run_set(
     ledger: Ledger, files: Files, data: str, systems: Sequence[System], threads: int, folder: Path
 ) -> list[Record]:
@@ -137,7 +132,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     found: dict[str, list[Record]] = {}
     with tempfile.TemporaryDirectory(prefix="labeltree-table1-") as temporary:
         scratch = Path(temporary)
-        files = functools.partial(generated_files, scratch) if options.quick else real_files
+        files = functools.partial(generated_files, scratch) if options.quick else both_files
         for name in names:
             try:
                 ours = run_set(ledger, files, name, systems, options.threads, scratch)
@@ -146,14 +141,11 @@ def main(argv: Sequence[str] | None = None) -> None:
                 print(error, file=sys.stderr)
     if not found:
         raise SystemExit("no data set, no page")
-    words = ["python", "-m", "experiments.table1"]
-    for option, value in (("--data", options.data), ("--systems", options.systems)):
-        words += [option, value] if value is not None else []
-    words += ["--quick"] if options.quick else []
+    command = command_of("table1", options, "data", "systems")
     records = [record for rows in found.values() for record in rows]
     flat = [{**record, "settings": json.dumps(record.get("settings", {}))} for record in records]
     write_csv(folder / "table1.csv", flat)
-    print(write(folder, found, shlex.join(words)))
+    print(write(folder, found, command))
 
 
 if __name__ == "__main__":

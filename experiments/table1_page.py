@@ -7,19 +7,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from benchmarks.overview import Column
 from benchmarks.report import EMPTY, aligned, number
 from experiments.ledger import Record
 from experiments.published import TABLE1_NOTES, TABLE1_SYSTEMS, Published, table1
 from experiments.table1_systems import SYSTEMS
 from experiments.writing import load_pyplot, save_figure, write_page
-
-
-class Column(NamedTuple):
-    title: str
-    field: str
-    scale: float = 1.0
-    more_is_better: bool = False
-
 
 COLUMNS = (
     Column("P@1", "p@1", more_is_better=True),

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import csv
+import shlex
 import statistics
 import sys
 import tempfile
@@ -42,6 +43,15 @@ def output_folder(chosen: argparse.Namespace) -> Path:
     folder = DEFAULT_FOLDER if chosen.output is None else Path(chosen.output)
     folder.mkdir(parents=True, exist_ok=True)
     return folder
+
+
+def command_of(name: str, chosen: argparse.Namespace, *options: str) -> str:
+    """The command line that repeats an experiment: with those of the options that were given."""
+    words = ["python", "-m", f"experiments.{name}"]
+    for option in options:
+        value = getattr(chosen, option)
+        words += [f"--{option.replace('_', '-')}", str(value)] if value else []
+    return shlex.join([*words, *(["--quick"] if chosen.quick else [])])
 
 
 def write_csv(path: Path, records: Sequence[Mapping[str, Any]]) -> None:
