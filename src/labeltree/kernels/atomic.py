@@ -1,7 +1,7 @@
-"""Atomic integers and a barrier's primitives for kernels whose threads work on one batch together.
+"""What LLVM can and Numba has no words for: atomic integers, barriers, calling for memory, bits as floats.
 
-A round trip through a thread pool costs some 30 µs, a barrier between running kernels well under one. That
-is what makes threads worth while for small batches.
+Atomic integers are for kernels whose threads work on one batch together: a round trip through a thread pool
+costs some 30 µs, a barrier between running kernels well under one, so threads pay even for small batches.
 """
 
 from __future__ import annotations
@@ -64,3 +64,19 @@ def bits_as_float(typing_context, bits):
         return builder.bitcast(arguments[0], ir.FloatType())
 
     return types.float32(types.int32), generate
+
+
+@intrinsic
+def prefetch(typing_context, array, index):
+    """Have the cache line of ``array[index]`` (in C order) brought near; it need not exist."""
+
+    def generate(context, builder, signature, arguments):
+        pointer = _pointer(context, builder, signature.args[0], arguments[0], arguments[1])
+        address = builder.bitcast(pointer, ir.IntType(8).as_pointer())
+        flag = ir.IntType(32)
+        function_type = ir.FunctionType(ir.VoidType(), [address.type, flag, flag, flag])
+        function = builder.module.declare_intrinsic("llvm.prefetch", [address.type], function_type)
+        builder.call(function, [address, flag(0), flag(3), flag(1)])  # to read, into all caches, data
+        return context.get_dummy_value()
+
+    return types.void(array, types.int64), generate

@@ -19,11 +19,11 @@ import math
 import numpy as np
 
 from labeltree.kernels.addresses import borrow
-from labeltree.kernels.arithmetic import fast_exp, score_rows, sum_rows
+from labeltree.kernels.arithmetic import sum_rows
 from labeltree.kernels.atomic import atomic_add, atomic_load, yield_thread
+from labeltree.kernels.dense_parts import call_for_rows, count_learned, embed_row, move_row, score_block
 from labeltree.kernels.dense_plan import plan_features, plan_visits
 from labeltree.kernels.jit import inlined, kernel
-from labeltree.kernels.link import SIGMOID, SOFTMAX
 
 ABANDONED = 96  # where in Buffers.sync to put a 1 when a thread will not come
 _SPINS = 2000  # before a waiting thread gives up its CPU
@@ -51,9 +51,14 @@ def _meet(sync, n_threads):
 
 
 @inlined
-def _next_task(sync, phase, amount):
+def _next_task(sync, phase, amount, n_threads):
     """Take ``amount`` tasks of the phase; the number of the first."""
-    return atomic_add(sync, 16 * (2 + phase), amount)
+    place = 16 * (2 + phase)
+    if n_threads == 1:
+        task = sync[place]
+        sync[place] = task + amount
+        return task
+    return atomic_add(sync, place, amount)
 
 
 @inlined
@@ -70,28 +75,6 @@ def _scale(squares, power, smallest_squares):
     if power == 0.5:
         return np.float32(1.0) / math.sqrt(squares)
     return np.float32(squares**-power)
-
-
-@inlined
-def _apply_sigmoid(scores, n):
-    """``scores[:n] = 1 / (1 + exp(-scores[:n]))``."""
-    for c in range(n):
-        x = min(max(-scores[c], np.float32(-87.0)), np.float32(87.0))
-        scores[c] = np.float32(1.0) / (np.float32(1.0) + fast_exp(x))
-
-
-@inlined
-def _apply_softmax(scores, n):
-    """``scores[:n] = exp(scores[:n])`` over their sum; at least one is finite, the others may be -inf."""
-    largest = scores[0]
-    for c in range(1, n):
-        largest = max(largest, scores[c])
-    total = np.float32(0.0)
-    for c in range(n):
-        scores[c] = fast_exp(max(scores[c] - largest, np.float32(-88.0)))
-        total += scores[c]
-    for c in range(n):
-        scores[c] /= total
 
 
 @inlined
@@ -126,44 +109,17 @@ def _mean_square(rows):
 
 
 @inlined
-def _move_row(out_rows, row, shrink, rate, gradients, g):
-    for j in range(out_rows.shape[1]):
-        out_rows[row, j] = shrink * out_rows[row, j] - rate * gradients[g, j]
-
-
-@inlined
-def _count_learned(n_children, link):
-    """Of two children with a softmax the second's score stays 0: they share one logistic."""
-    return 1 if link == SOFTMAX and n_children == 2 else n_children
-
-
-@inlined
 def _visit_block(visit, first, n_children, link, weight, parameters, plan, buffers, scores):
     """Score the block for one visitor: d loss / d score into scores, and the visit's gradient and loss."""
-    e = plan.visit_example[visit]
-    n_learned = _count_learned(n_children, link)
-    score_rows(parameters.weights, first, n_learned, buffers.hidden, e, scores)
+    e, begin, end = plan.visit_example[visit], plan.visit_positive[visit, 0], plan.visit_positive[visit, 1]
+    weights, bias, hidden = parameters.weights, parameters.bias, buffers.hidden
+    n_learned = count_learned(n_children, link)
+    buffers.visit_loss[visit] = weight * score_block(
+        first, n_children, link, weights, bias, hidden, e, plan.positive, begin, end, scores
+    )
     for c in range(n_learned):
-        scores[c] += parameters.bias[first + c]
-    for c in range(n_learned, n_children):
-        scores[c] = 0.0
-    if link == SOFTMAX:
-        _apply_softmax(scores, n_children)
-    else:
-        _apply_sigmoid(scores, n_children)
-    for place in range(plan.visit_positive[visit, 0], plan.visit_positive[visit, 1]):
-        scores[plan.positive[place] - first] -= np.float32(1.0)
-    loss = 0.0
-    likelihood = 1.0
-    for c in range(n_children):
-        if link == SIGMOID or scores[c] < 0.0:
-            likelihood *= max(1.0 - abs(scores[c]), 1e-7)
-        if likelihood < 1e-200:  # one logarithm for all siblings, unless the product gets too small
-            loss -= math.log(likelihood)
-            likelihood = 1.0
         scores[c] *= weight
-    buffers.visit_loss[visit] = weight * (loss - math.log(likelihood))
-    _add_rows(scores, n_learned, parameters.weights, first, buffers.visit_gradient, visit)
+    _add_rows(scores, n_learned, weights, first, buffers.visit_gradient, visit)
 
 
 @inlined
@@ -179,13 +135,10 @@ def _update_block(first, n_children, n_visits, parameters, hidden, step, rate, s
         if math.isinf(bias[n]):
             continue
         start = c * len(visitors)
-        if n_visits == 1 and power == 0.0:
-            _move_row(weights, n, shrink, rate * gradients[start], hidden, visitors[0])
-        else:
-            sum_rows(gradients, start, visitors, 0, n_visits, hidden, gradient, 0)
-            weight_squares[n] += _mean_square(gradient)
-            row_rate = np.float32(rate * _scale(weight_squares[n], power, smallest))
-            _move_row(weights, n, shrink, row_rate, gradient, 0)
+        sum_rows(gradients, start, visitors, 0, n_visits, hidden, gradient, 0)
+        weight_squares[n] += _mean_square(gradient)
+        row_rate = np.float32(rate * _scale(weight_squares[n], power, smallest))
+        move_row(weights, n, shrink, row_rate, gradient, 0)
         total = np.float32(0.0)
         for i in range(n_visits):
             total += gradients[start + i]
@@ -199,7 +152,7 @@ def _train_block(task, examples, blocks, rows, parameters, plan, buffers, step, 
     gradients, visitors, scores = scratch.gradients, scratch.visitors, scratch.scores
     first = blocks.start[plan.block[task]]
     n_children = blocks.start[plan.block[task] + 1] - first
-    n_learned = _count_learned(n_children, blocks.link)
+    n_learned = count_learned(n_children, blocks.link)
     start = plan.block_visit[task]
     n_visits = plan.block_visit[task + 1] - start
     for i in range(n_visits):
@@ -236,23 +189,10 @@ def _train_feature(task, parameters, plan, buffers, step, rate, gradient):
     feature, start = plan.feature[task], plan.feature_entry[task]
     n = plan.feature_entry[task + 1] - start
     shrink = max(np.float32(1.0 - rate * step.l2 * n), np.float32(0.0))
-    if n == 1 and step.embedding_power == 0.0:
-        step_size = rate * plan.entry_value[start]
-        gradients = buffers.example_gradient
-        _move_row(parameters.embedding, feature, shrink, step_size, gradients, plan.entry_example[start])
-        return
     sum_rows(plan.entry_value, start, plan.entry_example, start, n, buffers.example_gradient, gradient, 0)
     squares[feature] += _mean_square(gradient)
     row_rate = np.float32(rate * _scale(squares[feature], step.embedding_power, step.smallest_squares))
-    _move_row(parameters.embedding, feature, shrink, row_rate, gradient, 0)
-
-
-@inlined
-def _embed_example(e, examples, rows, parameters, buffers):
-    """Phase 1 for one example: its hidden vector."""
-    start = examples.x_indptr[rows[e]]
-    n = examples.x_indptr[rows[e] + 1] - start
-    sum_rows(examples.x_values, start, examples.x_indices, start, n, parameters.embedding, buffers.hidden, e)
+    move_row(parameters.embedding, feature, shrink, row_rate, gradient, 0)
 
 
 @kernel
@@ -269,33 +209,34 @@ def train_batches(
     for start in range(0, len(order), step.batch_size):
         rows = order[start : start + step.batch_size]
         rate = np.float32(step.first_rate + (step.last_rate - step.first_rate) * start / len(order))
-        task = _next_task(sync, 0, 1)
+        task = _next_task(sync, 0, 1, n_threads)
         while task < 2 + len(rows):
             if task == 0:
                 plan_visits(examples, blocks, rows, first + start, plan)
             elif task == 1:
                 plan_features(examples, rows, plan)
             else:
-                _embed_example(task - 2, examples, rows, parameters, buffers)
-            task = _next_task(sync, 0, 1)
+                call_for_rows(examples, order, start + task - 2, parameters.embedding)
+                embed_row(rows[task - 2], examples, parameters.embedding, buffers.hidden, task - 2)
+            task = _next_task(sync, 0, 1, n_threads)
         if not _meet(sync, n_threads):
             return
         if thread == 0:
             _reset_tasks(sync, 3)
-        task = _next_task(sync, 1, 1)
+        task = _next_task(sync, 1, 1, n_threads)
         while task < plan.sizes[0]:
             _train_block(task, examples, blocks, rows, parameters, plan, buffers, step, rate, scratch)
-            task = _next_task(sync, 1, 1)
+            task = _next_task(sync, 1, 1, n_threads)
         if not _meet(sync, n_threads):
             return
         if thread == 0:
             _reset_tasks(sync, 0)
             for visit in range(plan.sizes[1]):
                 out_loss[0] += buffers.visit_loss[visit]
-        task = _next_task(sync, 2, 1)
+        task = _next_task(sync, 2, 1, n_threads)
         while task < len(rows):
             _sum_visits(task, plan, buffers)
-            task = _next_task(sync, 2, 1)
+            task = _next_task(sync, 2, 1, n_threads)
         if not _meet(sync, n_threads):
             return
         if thread == 0:
@@ -303,11 +244,11 @@ def train_batches(
             for e in range(len(rows)):
                 out_loss[0] += buffers.nothing[e]
         embedding_rate = np.float32(rate * step.embedding_rate)
-        task = _next_task(sync, 3, _FEATURES_PER_TASK)
+        task = _next_task(sync, 3, _FEATURES_PER_TASK, n_threads)
         while task < plan.sizes[2]:
             for feature in range(task, min(task + _FEATURES_PER_TASK, plan.sizes[2])):
                 _train_feature(feature, parameters, plan, buffers, step, embedding_rate, scratch.gradient)
-            task = _next_task(sync, 3, _FEATURES_PER_TASK)
+            task = _next_task(sync, 3, _FEATURES_PER_TASK, n_threads)
         if not _meet(sync, n_threads):
             return
         if thread == 0:

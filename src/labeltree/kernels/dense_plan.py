@@ -18,62 +18,79 @@ def _positive_nodes(labels, blocks, stamp, node_stamp, out, start):
     end = start
     for label in labels:
         node = blocks.leaf_of_label[label]
+        n_new = 0
         while node >= 0 and node_stamp[node] != stamp:
-            node_stamp[node] = stamp
-            place = end
-            end += 1
-            while place > start and out[place - 1] > node:
-                out[place] = out[place - 1]
-                place -= 1
-            out[place] = node
+            n_new += 1
             node = blocks.parent[node]
+        node = blocks.leaf_of_label[label]
+        for place in range(end + n_new - 1, end - 1, -1):  # parents have smaller numbers
+            out[place] = node
+            node_stamp[node] = stamp
+            node = blocks.parent[node]
+        if end > start:
+            _merge(out, start, end, end + n_new)
+        end += n_new
     return end
+
+
+@inlined
+def _merge(out, start, middle, end):
+    """Sort out[start:end], of which both parts are sorted and the second is short."""
+    for new in range(middle, end):
+        node = out[new]
+        place = new
+        while place > start and out[place - 1] > node:
+            out[place] = out[place - 1]
+            place -= 1
+        out[place] = node
+
+
+@inlined
+def find_visits(examples, blocks, row, number, e, n_visits, n_positive, plan):
+    """Append an example's visits (Algorithm 1: positive nodes and their siblings) and its positive nodes.
+
+    With a softmax these are the positive nodes of one label (pick-one-label). ``number`` counts the examples
+    through the training, so that stamps of nodes never need clearing. Returns both new numbers.
+    """
+    begin, end = examples.y_indptr[row], examples.y_indptr[row + 1]
+    if blocks.link == SOFTMAX:
+        begin += random_at(blocks.seed, number, end - begin)
+        end = begin + 1
+    labels = examples.y_indices[begin:end]
+    end = _positive_nodes(labels, blocks, number, plan.node_stamp, plan.positive, n_positive)
+    place = n_positive
+    block, last = 0, 0  # the root's own classifier; without labels the example is its negative
+    while True:
+        while block <= last:
+            begin = place
+            while place < end and plan.positive[place] < blocks.start[block + 1]:
+                place += 1
+            if not blocks.is_constant[block]:
+                plan.visit_block[n_visits] = block
+                plan.visit_example[n_visits] = e
+                plan.visit_positive[n_visits, 0] = begin
+                plan.visit_positive[n_visits, 1] = place
+                n_visits += 1
+            block += 1
+        if place == end:
+            break
+        parent = blocks.parent[plan.positive[place]]
+        block, last = blocks.first[parent], blocks.last[parent]
+    return n_visits, end
 
 
 @kernel
 def plan_visits(examples, blocks, rows, first, plan):
-    """Fill the visits of the batch (Algorithm 1: positive nodes and their siblings), grouped by block.
-
-    With a softmax these are the positive nodes of one label of each example (pick-one-label). ``first``
-    numbers the examples through the training, so that stamps of nodes never need clearing.
-    """
-    n_positive = 0
+    """Fill the visits of the batch, grouped by block; ``first`` examples were seen before."""
     n_visits = 0
+    n_positive = 0
     for e in range(len(rows)):
         plan.example_visit[e] = n_visits
-        begin, end = examples.y_indptr[rows[e]], examples.y_indptr[rows[e] + 1]
-        if blocks.link == SOFTMAX:
-            begin += random_at(blocks.seed, first + e, end - begin)
-            end = begin + 1
-        labels = examples.y_indices[begin:end]
-        end = _positive_nodes(labels, blocks, first + e, plan.node_stamp, plan.positive, n_positive)
-        place = n_positive
-        block, last = 0, 0  # the root's own classifier; without labels the example is its negative
-        while True:
-            while block <= last:
-                begin = place
-                while place < end and plan.positive[place] < blocks.start[block + 1]:
-                    place += 1
-                if not blocks.is_constant[block]:
-                    plan.visit_block[n_visits] = block
-                    plan.visit_example[n_visits] = e
-                    plan.visit_positive[n_visits, 0] = begin
-                    plan.visit_positive[n_visits, 1] = place
-                    n_visits += 1
-                block += 1
-            if place == end:
-                break
-            parent = blocks.parent[plan.positive[place]]
-            block, last = blocks.first[parent], blocks.last[parent]
-        n_positive = end
+        n_visits, n_positive = find_visits(
+            examples, blocks, rows[e], first + e, e, n_visits, n_positive, plan
+        )
     plan.example_visit[len(rows)] = n_visits
     plan.sizes[1] = n_visits
-    if len(rows) == 1:  # every visit is at a block of its own
-        plan.sizes[0] = n_visits
-        for t in range(n_visits):
-            plan.block[t], plan.block_visit[t], plan.by_block[t] = plan.visit_block[t], t, t
-        plan.block_visit[n_visits] = n_visits
-        return
     plan.sizes[0] = _group(plan.visit_block, n_visits, plan.block_slot, plan.block, plan.block_visit)
     for t in range(n_visits):
         slot = plan.block_slot[plan.visit_block[t]]
@@ -114,14 +131,6 @@ def _end_group(n_groups, slot_of_key, key, start):
 @kernel
 def plan_features(examples, rows, plan):
     """Fill the touched features of the batch and their examples."""
-    if len(rows) == 1:  # every feature has one example
-        first, last = examples.x_indptr[rows[0]], examples.x_indptr[rows[0] + 1]
-        for t in range(last - first):
-            plan.feature[t], plan.feature_entry[t] = examples.x_indices[first + t], t
-            plan.entry_example[t], plan.entry_value[t] = 0, examples.x_values[first + t]
-        plan.feature_entry[last - first] = last - first
-        plan.sizes[2] = last - first
-        return
     n_features = 0
     for e in range(len(rows)):
         for q in range(examples.x_indptr[rows[e]], examples.x_indptr[rows[e] + 1]):

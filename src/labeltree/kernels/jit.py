@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from typing import Any
 
 import numba
+from numba.core.caching import FunctionCache
+from numba.core.runtime import rtsys
 
 # As fast as True, but NaN and infinity keep their meaning: checks for them still work.
 FAST_MATH = frozenset({"reassoc", "contract", "arcp", "nsz", "afn"})
@@ -27,9 +30,23 @@ def holds(argument: Any, kind: type) -> bool:
     return getattr(argument, "instance_class", None) is kind
 
 
+class _Cache(FunctionCache):
+    """Numba's cache of machine code, without loading first what only compiling needs.
+
+    Numba imports everything it can compile, scipy.linalg among it, before it looks into its cache: a third
+    of a second of every process. What machine code needs to run is the runtime alone, and whoever compiles
+    loads the rest anyway.
+    """
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        rtsys.initialize(target_context)
+        with self._guard_against_spurious_io_errors():
+            return self._load_overload(sig, target_context)
+
+
 def kernel(function: Callable[..., Any]) -> Any:
     """Compile on first call, release the GIL, keep the machine code on disk where a folder is writable."""
-    try:
-        return numba.njit(cache=True, **_OPTIONS)(function)
-    except RuntimeError:  # no writable cache folder: slower start, same results
-        return numba.njit(**_OPTIONS)(function)
+    compiled = numba.njit(**_OPTIONS)(function)
+    with contextlib.suppress(RuntimeError):  # no writable cache folder: slower start, same results
+        compiled._cache = _Cache(function)
+    return compiled

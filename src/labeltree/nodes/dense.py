@@ -131,15 +131,31 @@ class Trainer:
             l2=config.l2,
             batch_size=self.batch_size,
         )
+        loss = np.zeros(1)
+        if config.optimizer == "sgd" and self.batch_size == 1:
+            self._take_steps(rows, n_seen, step, loss)
+        else:
+            self._take_batches(rows, n_seen, step, loss)
+        squares = parameters.embedding_squares.sum() + parameters.weight_squares.sum()
+        return float(loss[0]) if np.isfinite(squares) else math.inf
+
+    def _take_steps(self, rows: NDArray[np.int64], n_seen: int, step: Step, out_loss: NDArray) -> None:
+        from labeltree.kernels.dense_steps import train_steps
+
+        train_steps(
+            self.examples, self.blocks, self.parameters, self.plan, self.buffers, rows, n_seen, step,
+            self.scratch[0], out_loss,
+        )  # fmt: skip
+
+    def _take_batches(self, rows: NDArray[np.int64], n_seen: int, step: Step, out_loss: NDArray) -> None:
         from labeltree.kernels.dense import ABANDONED, train_batches
 
-        loss = np.zeros(1)
         n_threads = len(self.scratch)
 
         def work(thread: int) -> None:
             train_batches(
-                self.examples, self.blocks, parameters, self.plan, self.buffers, rows, n_seen, step,
-                n_threads, thread, self.scratch[thread], loss,
+                self.examples, self.blocks, self.parameters, self.plan, self.buffers, rows, n_seen, step,
+                n_threads, thread, self.scratch[thread], out_loss,
             )  # fmt: skip
 
         try:
@@ -147,8 +163,6 @@ class Trainer:
         except BaseException:  # Ctrl-C may come before all threads run: the others must not wait for ever
             self.buffers.sync[ABANDONED] = 1
             raise
-        squares = parameters.embedding_squares.sum() + parameters.weight_squares.sum()
-        return float(loss[0]) if np.isfinite(squares) else math.inf
 
     def _prepare(self) -> tuple[Blocks, NDArray[np.float32], NDArray[np.int64], NDArray[np.int64]]:
         """The blocks of the tree, the first biases, and the visits and positive nodes of each example."""

@@ -1,0 +1,70 @@
+"""Training of dense nodes with a step per example: the paper's Algorithm 1 as it is printed.
+
+Nothing is summed over a batch, so a block of siblings moves as soon as it has judged the example, and a
+feature's embedding at the end. Slow twin: :func:`labeltree.reference.training.train_batch`, one example each.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from labeltree.kernels.addresses import borrow
+from labeltree.kernels.dense_parts import call_for_rows, count_learned, embed_row, move_row, score_block
+from labeltree.kernels.dense_plan import find_visits
+from labeltree.kernels.jit import inlined, kernel
+
+
+@inlined
+def _train_block(first, n_learned, rate, shrink, weights, bias, hidden, derivatives, out_gradient):
+    """Add the block's part to the example's gradient, and move its weights and biases."""
+    for c in range(n_learned):
+        n = first + c
+        if math.isinf(bias[n]):
+            continue
+        derivative = derivatives[c]
+        step = rate * derivative
+        for j in range(weights.shape[1]):
+            out_gradient[0, j] += derivative * weights[n, j]
+            weights[n, j] = shrink * weights[n, j] - step * hidden[0, j]
+        bias[n] -= step
+
+
+@kernel
+def train_steps(examples, blocks, parameters, plan, buffers, order, first, step, scratch, out_loss):
+    """Train on the examples ``order``, one after another; arguments as of ``train_batches``."""
+    examples, blocks, parameters = borrow(examples), borrow(blocks), borrow(parameters)
+    plan, buffers, scratch = borrow(plan), borrow(buffers), borrow(scratch)
+    embedding, weights, bias = parameters.embedding, parameters.weights, parameters.bias
+    hidden, gradient, scores = buffers.hidden, buffers.example_gradient, scratch.scores
+    x_indptr, x_indices, x_values = examples.x_indptr, examples.x_indices, examples.x_values
+    dim = hidden.shape[1]
+    for i in range(len(order)):
+        row = order[i]
+        rate = np.float32(step.first_rate + (step.last_rate - step.first_rate) * i / len(order))
+        embedding_rate = np.float32(rate * step.embedding_rate)
+        shrink = max(np.float32(1.0 - rate * step.l2), np.float32(0.0))
+        weight = examples.weight[row]
+        call_for_rows(examples, order, i, embedding)
+        embed_row(row, examples, embedding, hidden, 0)
+        for j in range(dim):
+            gradient[0, j] = 0.0
+        loss = 0.0
+        n_visits, _ = find_visits(examples, blocks, row, first + i, 0, 0, 0, plan)
+        for visit in range(n_visits):
+            node = blocks.start[plan.visit_block[visit]]
+            n_children = blocks.start[plan.visit_block[visit] + 1] - node
+            begin, end = plan.visit_positive[visit, 0], plan.visit_positive[visit, 1]
+            loss += score_block(
+                node, n_children, blocks.link, weights, bias, hidden, 0, plan.positive, begin, end, scores
+            )
+            n_learned = count_learned(n_children, blocks.link)
+            _train_block(node, n_learned, rate * weight, shrink, weights, bias, hidden, scores, gradient)
+        total = np.float32(0.0)
+        for j in range(dim):
+            total += abs(gradient[0, j]) + abs(hidden[0, j])
+        out_loss[0] += weight * loss + np.float32(0.0) * total  # not a number, if any of these is not finite
+        shrink = max(np.float32(1.0 - embedding_rate * step.l2), np.float32(0.0))
+        for q in range(x_indptr[row], x_indptr[row + 1]):
+            move_row(embedding, x_indices[q], shrink, embedding_rate * weight * x_values[q], gradient, 0)
