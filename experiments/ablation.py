@@ -1,13 +1,15 @@
 """What each part of the paper's system adds (Figure 1, Appendix E.3): eight variants, each tuned by itself.
 
-    python -m experiments.ablation [--data cooking-stackexchange,bibtex,debian-debtags,delicious] [--seeds 1]
-                                   [--output FOLDER] [--threads 1] [--quick]
+    python -m experiments.ablation [--data cooking-stackexchange,bibtex,debian-debtags,delicious]
+                                   [--seeds 1,2,3] [--output FOLDER] [--threads 1] [--quick]
 
 Huffman tree or clustering, mean of the word vectors or weights by TF-IDF, no regularisation or L2. Each
 variant is trained with every point of the paper's grid on nine tenths of the training rows and judged by the
-rest; then on all training rows, at the paper's dim, with the values that did best, and judged on the test
-rows. A step size that makes training diverge scores 0. Every run is kept in FOLDER/ablation.jsonl: started
-again, only missing ones are run, so the page can be written anew in a moment, even where the data is not.
+rest, at a small dim. What does best there need not at the paper's dim, least of all the step size: so the
+best point of each step size is trained again on the same rows at the paper's dim. The best of these is
+trained on all training rows and judged on the test rows. Points that make training diverge are left out.
+Every run is kept in FOLDER/ablation.jsonl: started again, only missing ones are run, so the page can be
+written anew in a moment, even where the data is not.
 """
 
 from __future__ import annotations
@@ -28,13 +30,15 @@ from benchmarks.datasets import MissingData, both_files
 from benchmarks.validate import split
 from experiments.ablation_records import (
     FIXED,
-    FULL,
+    KEY,
     METRICS,
     VARIANTS,
     DataSet,
     Grid,
     Outcome,
     Variant,
+    converged,
+    finalists,
     ranked,
     records_of,
 )
@@ -51,8 +55,9 @@ from labeltree.streaming import read_rows
 from labeltree.training_data import read_training_data
 
 DATA = "cooking-stackexchange,bibtex,debian-debtags,delicious"
+SEEDS = "1,2,3"  # of the final runs
+QUICK_SEEDS = "1,2"
 TUNING_SEED = 1  # of the rows held out, and of the runs they judge
-N_CHECKED = 2  # data sets on which some points of the grid are tuned at the final dim too
 
 PAPER_GRID = Grid((0.05, 0.1, 0.5), (0.001, 0.002, 0.003), (20, 30, 40), 100, 500)
 QUICK_GRID = Grid((0.1, 1.0), (0.001, 0.003), (4, 10), 8, 16)
@@ -111,6 +116,7 @@ def fit_and_judge(rows: Rows, key: Mapping[str, Any], threads: int) -> Record:
 
 
 Files = Callable[[str], tuple[Path, Path]]  # training and test file of a data set
+Run = Callable[[Mapping[str, Any]], Record]  # the result of a key
 
 
 class Runner:
@@ -141,42 +147,40 @@ def points(data: str, variant: Variant, grid: Grid) -> list[Record]:
     ]  # fmt: skip
 
 
-def check_points(data: str, grid: Grid) -> list[Record]:
-    """The full variant's step sizes and regularisations at the final dim, epochs the middle of the grid."""
-    middle = grid.epochs[len(grid.epochs) // 2]
-    return [
-        {**point, "dim": grid.final_dim} for point in points(data, FULL, grid) if point["epochs"] == middle
-    ]
+class Tuned(NamedTuple):
+    """The records of a variant's tuning: the whole grid, then the finalists."""
+
+    tuning: list[Record]
+    finalists: list[Record]
 
 
-def finish(
-    ledger: Ledger, runner: Runner, tuning: Sequence[Record], seeds: Sequence[int], grid: Grid
-) -> Outcome:
-    """Train with the best tuned values that do not diverge at the final dim."""
-    names = ("data", "tree", "weights", "l2", "lr", "epochs")
-    diverged: list[Record] = []
-    for best in ranked(tuning):
-        chosen = {name: best[name] for name in names}
-        keys = [{"stage": "final", **chosen, "dim": grid.final_dim, "seed": seed} for seed in seeds]
+def tune(ledger: Ledger, runner: Run, data: str, variant: Variant, grid: Grid) -> Tuned:
+    """The whole grid at the tuning dim, then the best point of each step size at the final one."""
+    title = f"{data}, {variant.title}"
+    tuning = run_missing(ledger, points(data, variant, grid), runner, title)
+    again = run_missing(ledger, finalists(tuning, grid), runner, f"{title}, dim {grid.final_dim}")
+    return Tuned(tuning, again)
+
+
+def finish(ledger: Ledger, runner: Run, tuned: Tuned, seeds: Sequence[int]) -> Outcome:
+    """Train the best finalist on all rows; the next best one if a seed diverges."""
+    tried: list[list[Record]] = []
+    for best in ranked(converged(tuned.finalists)):
+        chosen = {**{name: best[name] for name in KEY}, "stage": "final"}
+        keys = [{**chosen, "seed": seed} for seed in seeds]
         final = run_missing(ledger, keys, runner, f"{best['data']}, final")
         if not any(record["diverged"] for record in final):
-            return Outcome(list(tuning), diverged, final)
-        diverged += [record for record in final if record["diverged"]]
-    return Outcome(list(tuning), diverged, diverged[: len(seeds)])
+            return Outcome(*tuned, [run for runs in tried for run in runs], final)
+        tried.append(final)
+    # No finalist is left: the best one counts, with 0 where it diverged.
+    return Outcome(*tuned, [run for runs in tried[1:] for run in runs], tried[0])
 
 
-def run_set(
-    ledger: Ledger, runner: Runner, data: str, seeds: Sequence[int], grid: Grid, check: bool
-) -> DataSet:
+def run_set(ledger: Ledger, runner: Run, data: str, seeds: Sequence[int], grid: Grid) -> DataSet:
     """All runs of one data set, in an order that reads each file seldom."""
-    tuned: dict[Variant, list[Record]] = {}
-    for variant in sorted(VARIANTS, key=lambda variant: variant.weights):
-        title = f"{data}, {variant.title}"
-        tuned[variant] = run_missing(ledger, points(data, variant, grid), runner, title)
-    checks = check_points(data, grid) if check else []
-    checked = run_missing(ledger, checks, runner, f"{data}, dim {grid.final_dim}")
-    outcomes = {variant: finish(ledger, runner, tuned[variant], seeds, grid) for variant in VARIANTS}
-    return DataSet(outcomes, checked)
+    by_weights = sorted(VARIANTS, key=lambda variant: variant.weights)
+    tuned = {variant: tune(ledger, runner, data, variant, grid) for variant in by_weights}
+    return {variant: finish(ledger, runner, tuned[variant], seeds) for variant in VARIANTS}
 
 
 def generated_files(folder: Path, name: str) -> tuple[Path, Path]:
@@ -211,26 +215,28 @@ def main(argv: Sequence[str] | None = None) -> None:
 
     parser = parser_of(__doc__ or "")
     parser.add_argument("--data", help=f"comma-separated; default: {DATA}; with --quick generated ones")
-    parser.add_argument("--seeds", default="1", help="of the final runs, comma-separated; default: 1")
+    parser.add_argument(
+        "--seeds", help=f"of the final runs, comma-separated; default: {SEEDS}; with --quick {QUICK_SEEDS}"
+    )
     chosen = parser.parse_args(argv)
     folder = output_folder(chosen)
     grid = QUICK_GRID if chosen.quick else PAPER_GRID
     names = (chosen.data or ("words,numbers" if chosen.quick else DATA)).split(",")
-    seeds = [int(seed) for seed in chosen.seeds.split(",")]
+    seeds = [int(seed) for seed in (chosen.seeds or (QUICK_SEEDS if chosen.quick else SEEDS)).split(",")]
     ledger = Ledger(folder / "ablation.jsonl")
     found: dict[str, DataSet] = {}
     with tempfile.TemporaryDirectory(prefix="labeltree-ablation-") as temporary:
         scratch = Path(temporary)
         files = functools.partial(generated_files, scratch) if chosen.quick else both_files
         runner = Runner(files, scratch, chosen.threads)
-        for number, name in enumerate(names):
+        for name in names:
             try:
-                found[name] = run_set(ledger, runner, name, seeds, grid, number < N_CHECKED)
+                found[name] = run_set(ledger, runner, name, seeds, grid)
             except MissingData as error:
                 print(error, file=sys.stderr)
     if not found:
         raise SystemExit("no data set, no page")
-    command = command_of("ablation", chosen, "data", *(["seeds"] if chosen.seeds != "1" else []))
+    command = command_of("ablation", chosen, "data", "seeds")
     write_csv(folder / "ablation.csv", [record for data in found.values() for record in records_of(data)])
     print(write(folder, found, grid, command))
 

@@ -19,15 +19,17 @@ from experiments.ablation_records import (
     Precisions,
     Variant,
     best_variants,
+    deviation,
     gain,
     precisions,
     published,
+    seeds_of,
 )
 from experiments.ablation_tuning import (
-    describe_check,
     describe_diverged,
     describe_edges,
     describe_epochs,
+    describe_second_look,
     tuning_table,
 )
 from experiments.writing import load_pyplot, mean_and_deviation, save_figure, write_page
@@ -39,7 +41,7 @@ def result_table(data: DataSet) -> str:
     """P@k on the test rows, the best of each in bold."""
     found = precisions(data)
     rows = [["variant", *TITLES, "train CPU s"]]
-    for variant, outcome in data.outcomes.items():
+    for variant, outcome in data.items():
         cells = []
         for metric, name in enumerate(METRICS):
             shown = mean_and_deviation(run[name] for run in outcome.final)
@@ -47,6 +49,14 @@ def result_table(data: DataSet) -> str:
         seconds = [run["cpu_seconds"] for run in outcome.final if "cpu_seconds" in run]
         rows.append([variant.title, *cells, f"{statistics.fmean(seconds):.1f}" if seconds else "diverged"])
     return aligned(rows)
+
+
+def describe_spread(found: Mapping[str, DataSet]) -> list[str]:
+    """What the tables and bars show, if there is more than one seed."""
+    seeds = seeds_of(found)
+    if len(seeds) == 1:
+        return []
+    return [f"Mean ± standard deviation over {len(seeds)} seeds, the highest mean in bold; bars: the same."]
 
 
 def published_table() -> str:
@@ -93,7 +103,7 @@ def judge_set(name: str, data: DataSet) -> str:
         lead = found[FULL][metric] - rivals[rival][metric]
         verdict = "on top, ahead of" if lead > 0 else "level with" if lead == 0 else "**not** on top, behind"
         places.append(f"at {title} {verdict} {rival.title} ({lead:+.2f})")
-    n_rows = data.outcomes[FULL].final[0]["n_judged"]
+    n_rows = data[FULL].final[0]["n_judged"]
     error = standard_error(found[FULL][0], n_rows)
     return (
         f"- **{name}**: {FULL.title} is {'; '.join(places)}. "
@@ -128,22 +138,26 @@ def judge_all(results: Mapping[str, Precisions]) -> list[str]:
     return lines
 
 
-def draw(results: Mapping[str, Precisions], path: Path) -> list[str]:
-    """P@1 of the eight variants, a panel per data set."""
+def draw(data: Mapping[str, DataSet], path: Path) -> list[str]:
+    """P@1 of the eight variants and its deviation over the seeds, a panel per data set."""
     pyplot = load_pyplot()
     if pyplot is None:
         return []
-    n_columns = min(2, len(results))
-    n_lines = math.ceil(len(results) / n_columns)
+    n_columns = min(2, len(data))
+    n_lines = math.ceil(len(data) / n_columns)
     figure, grid = pyplot.subplots(
         n_lines, n_columns, figsize=(5.6 * n_columns, 3.4 * n_lines), constrained_layout=True, squeeze=False
     )
     trees = (("huffman", "Huffman tree", "tab:gray"), ("kmeans", "clustering", "tab:blue"))
-    for axes, (name, found) in zip(grid.flat, results.items(), strict=False):
+    for axes, (name, outcomes) in zip(grid.flat, data.items(), strict=False):
+        found = precisions(outcomes)
+        n_seeds = len(outcomes[FULL].final)
         for first, (tree, title, color) in zip((0.0, 4.6), trees, strict=True):
             chosen = [variant for variant in VARIANTS if variant.tree == tree]
             heights = [found[variant][0] for variant in chosen]
-            bars = axes.bar([first + i for i in range(4)], heights, color=color, label=title)
+            spread = [deviation(outcomes, variant, 0) for variant in chosen] if n_seeds > 1 else None
+            places = [first + i for i in range(4)]
+            bars = axes.bar(places, heights, yerr=spread, color=color, label=title, error_kw={"lw": 1})
             axes.bar_label(bars, [f"{height:.1f}" for height in heights], fontsize=9, padding=1)
         parts = ["tree only", "+ L2", "+ TF-IDF", "+ TF-IDF\n+ L2"]
         axes.set_xticks([0, 1, 2, 3, 4.6, 5.6, 6.6, 7.6], parts * 2, fontsize=7.5)
@@ -151,7 +165,7 @@ def draw(results: Mapping[str, Precisions], path: Path) -> list[str]:
         axes.margins(y=0.12)
         axes.spines[["top", "right"]].set_visible(False)
     figure.legend(*grid.flat[0].get_legend_handles_labels(), loc="outside upper center", ncols=2)
-    for axes in list(grid.flat)[len(results) :]:
+    for axes in list(grid.flat)[len(data) :]:
         axes.set_visible(False)
     return save_figure(figure, path)
 
@@ -164,8 +178,7 @@ def n_groups(n_labels: int) -> int:
 
 
 def describe_method(found: Mapping[str, DataSet], grid: Grid) -> list[str]:
-    first = {name: data.outcomes[FULL].final[0] for name, data in found.items()}
-    seeds = [run["seed"] for run in next(iter(found.values())).outcomes[FULL].final]
+    first = {name: data[FULL].final[0] for name, data in found.items()}
     numbered = [name for name, run in first.items() if run["input"] == "vectors"]
     sets = "; ".join(
         f"{name}: {run['n_train']} training rows, {run['n_judged']} test rows, {run['n_labels']} labels"
@@ -184,9 +197,10 @@ def describe_method(found: Mapping[str, DataSet], grid: Grid) -> list[str]:
     tuning = (
         f"Every variant is tuned over lr {{{lists['lr']}}}, L2 {{{lists['l2']}}} (0 without), epochs "
         f"{{{lists['epochs']}}}: trained at dim {grid.tuning_dim} on nine tenths of the training rows, "
-        "judged on the rest (contiguous blocks) by the mean of P@1, P@3 and P@5. Training that diverges "
-        f"scores 0. Then it is trained on all training rows at dim {grid.final_dim} and judged on the test "
-        f"rows; seeds: {', '.join(map(str, seeds))}."
+        "judged on the rest (contiguous blocks) by the mean of P@1, P@3 and P@5. Of each lr the best point "
+        f"is then trained at dim {grid.final_dim} on the same rows and judged by the same; the best of these "
+        f"finalists is trained at dim {grid.final_dim} on all training rows and judged on the test rows; "
+        f"seeds: {', '.join(map(str, seeds_of(found)))}. Points at which training diverges are left out."
     )
     weights = (
         "*Mean*: a row is the mean of its words' vectors, each as often as it occurs. *TF-IDF*: the mean "
@@ -203,11 +217,10 @@ def describe_method(found: Mapping[str, DataSet], grid: Grid) -> list[str]:
 def write(folder: Path, found: Mapping[str, DataSet], grid: Grid, command: str) -> str:
     """Write page and figure; the page's summary for the terminal."""
     results = {name: precisions(data) for name, data in found.items()}
-    figures = draw(results, folder / "ablation-precision")
+    figures = draw(found, folder / "ablation-precision")
     tables = [f"### {name}\n\n{result_table(data)}" for name, data in found.items()]
     summary = "\n".join([*judge_all(results), *(judge_set(name, data) for name, data in found.items())])
-    diverged = [line for name, data in found.items() for line in describe_diverged(name, data.outcomes, grid)]
-    checks = [describe_check(name, data, grid) for name, data in found.items() if data.checks]
+    diverged = [line for name, data in found.items() for line in describe_diverged(name, data, grid)]
     sections = [
         "Figure 1 and Appendix E.3 of the paper: Huffman tree or clustering, mean or TF-IDF, no "
         "regularisation or L2.",
@@ -217,6 +230,7 @@ def write(folder: Path, found: Mapping[str, DataSet], grid: Grid, command: str) 
         "Mean over the four pairs of variants that differ in this part alone, P@1 / P@3 / P@5.",
         gain_table(results),
         "## Test rows",
+        *describe_spread(found),
         *(f"![P@1 of the eight variants]({name})" for name in figures if name.endswith(".png")),
         *tables,
         "## The paper's own sets (published, P@1 / P@3 / P@5)",
@@ -225,14 +239,14 @@ def write(folder: Path, found: Mapping[str, DataSet], grid: Grid, command: str) 
         "## How it was done",
         *describe_method(found, grid),
         "## Chosen values",
-        "The held-out score is the mean of P@1, P@3 and P@5 on the held-out training rows.",
-        *(f"### {name}: chosen values\n\n{tuning_table(data)}" for name, data in found.items()),
+        f"With the mean of P@1, P@3 and P@5 on the held-out rows at both dims; of dim {grid.tuning_dim} also "
+        "the worst that converged, and how many points of the grid did not.",
+        *(f"### {name}: chosen values\n\n{tuning_table(data, grid)}" for name, data in found.items()),
         describe_edges(found, grid),
         describe_epochs(found, grid),
-        *(["Best tuned values that could not be used:", "\n".join(diverged)] if diverged else []),
+        *(["Finalists that diverged:", "\n".join(diverged)] if diverged else []),
         f"## Does tuning at dim {grid.tuning_dim} carry over to dim {grid.final_dim}?",
-        f"{FULL.title}, one number of epochs, on the held-out rows:",
-        "\n".join(checks),
+        *describe_second_look(found, grid),
     ]
     write_page(folder / "ablation.md", "Ablation", command, sections)
     return "\n\n".join([*tables, summary, gain_table(results)])

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from experiments.ledger import Record
 
 METRICS = ("p@1", "p@3", "p@5")
+KEY = ("stage", "data", "tree", "weights", "l2", "lr", "epochs", "dim", "seed")  # what a run is known by
 # The paper's algorithm: online, binary trees. Rows come weighted (`ablation.prepare`).
 FIXED: dict[str, Any] = dict(
     nodes="dense", optimizer="sgd", batch_size=1, arity=2, max_leaves=100, kmeans_eps=0.001, row_norm="none"
@@ -48,21 +49,17 @@ class Grid(NamedTuple):
 class Outcome(NamedTuple):
     """One variant on one data set."""
 
-    tuning: list[Record]
-    diverged: list[Record]  # final runs with better tuned values that diverged at the final dim
+    tuning: list[Record]  # at the tuning dim
+    finalists: list[Record]  # on the same rows at the final dim, one per step size, tuning's best first
+    given_up: list[Record]  # final runs of finalists with a seed that diverged
     final: list[Record]  # one per seed
 
 
-class DataSet(NamedTuple):
-    """All records of one data set."""
-
-    outcomes: dict[Variant, Outcome]
-    checks: list[Record]  # tuned at the final dim
+DataSet = Mapping[Variant, Outcome]
 
 
 def records_of(data: DataSet) -> list[Record]:
-    runs = [run for outcome in data.outcomes.values() for part in outcome for run in part]
-    return [*runs, *data.checks]
+    return [run for outcome in data.values() for part in outcome for run in part]
 
 
 def score(record: Mapping[str, Any]) -> float:
@@ -73,6 +70,19 @@ def score(record: Mapping[str, Any]) -> float:
 def ranked(records: Sequence[Record]) -> list[Record]:
     """Best first; of equals the one earlier in the grid, which is the cheaper one."""
     return sorted(records, key=score, reverse=True)
+
+
+def converged(records: Sequence[Record]) -> list[Record]:
+    """Those that did not diverge; if all did, all, so that there is always something to go on with."""
+    return [record for record in records if not record["diverged"]] or list(records)
+
+
+def finalists(tuning: Sequence[Record], grid: Grid) -> list[Record]:
+    """The keys of the second look: the best point of each step size, at the final dim; best of them first."""
+    best: dict[float, Record] = {}
+    for record in ranked(converged(tuning)):
+        best.setdefault(record["lr"], record)
+    return [{**{name: record[name] for name in KEY}, "dim": grid.final_dim} for record in best.values()]
 
 
 # The paper's table of Appendix E.3, its columns in the order of VARIANTS: P@1, P@3, P@5 of each.
@@ -98,11 +108,22 @@ def published() -> dict[str, Precisions]:
 
 
 def precisions(data: DataSet) -> Precisions:
-    """Means over the seeds."""
+    """Means over the seeds, to the decimals that are shown: what looks level on the page is level."""
     return {
-        variant: tuple(statistics.fmean(run[name] for run in outcome.final) for name in METRICS)
-        for variant, outcome in data.outcomes.items()
+        variant: tuple(round(statistics.fmean(run[name] for run in outcome.final), 2) for name in METRICS)
+        for variant, outcome in data.items()
     }
+
+
+def deviation(data: DataSet, variant: Variant, metric: int) -> float:
+    """Over the seeds, that of a sample; 0 for one."""
+    values = [run[METRICS[metric]] for run in data[variant].final]
+    return statistics.stdev(values) if len(values) > 1 else 0.0
+
+
+def seeds_of(found: Mapping[str, DataSet]) -> list[int]:
+    """Of the final runs."""
+    return [run["seed"] for run in next(iter(found.values()))[FULL].final]
 
 
 class Component(NamedTuple):

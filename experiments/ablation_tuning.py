@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Mapping
-from typing import Any
+from typing import NamedTuple
 
 from benchmarks.report import aligned
-from experiments.ablation_records import FULL, DataSet, Grid, Outcome, Variant, ranked, score
+from experiments.ablation_records import VARIANTS, DataSet, Grid, Outcome, converged, ranked, score
 from experiments.ledger import Record
 
 
 def describe_edges(found: Mapping[str, DataSet], grid: Grid) -> str:
     """How often tuning chose an end of the grid: a value beyond might do better still."""
-    chosen = [outcome.final[0] for data in found.values() for outcome in data.outcomes.values()]
+    chosen = [outcome.final[0] for data in found.values() for outcome in data.values()]
     with_l2 = [run for run in chosen if run["l2"] > 0]
     parts = []
     for name, title, runs in (
@@ -31,54 +31,100 @@ def describe_edges(found: Mapping[str, DataSet], grid: Grid) -> str:
     )
 
 
-def tuning_table(data: DataSet) -> str:
+def tuning_table(data: DataSet, grid: Grid) -> str:
     """What was chosen, and how much there was to choose."""
-    head = ["variant", "lr", "L2", "epochs", "held-out score", "worst that converged", "diverged"]
-    rows = [head]
-    for variant, outcome in data.outcomes.items():
+    small, large = f"dim {grid.tuning_dim}", f"dim {grid.final_dim}"
+    rows = [["variant", "lr", "L2", "epochs", large, small, f"worst of {small}", "diverged"]]
+    for variant, outcome in data.items():
         run = outcome.final[0]
-        tuned = next(r for r in outcome.tuning if all(r[n] == run[n] for n in ("lr", "l2", "epochs")))
-        converged = [score(record) for record in outcome.tuning if not record["diverged"]]
-        n_diverged = len(outcome.tuning) - len(converged)
+        at_large, at_small = (
+            next(r for r in records if all(r[name] == run[name] for name in ("lr", "l2", "epochs")))
+            for records in (outcome.finalists, outcome.tuning)
+        )
+        n_diverged = sum(bool(record["diverged"]) for record in outcome.tuning)
         rows.append([
-            variant.title, f"{run['lr']:g}", f"{run['l2']:g}", str(run["epochs"]), f"{score(tuned):.2f}",
-            f"{min(converged):.2f}" if converged else "-", f"{n_diverged} of {len(outcome.tuning)}",
+            variant.title, f"{run['lr']:g}", f"{run['l2']:g}", str(run["epochs"]), f"{score(at_large):.2f}",
+            f"{score(at_small):.2f}", f"{min(map(score, converged(outcome.tuning))):.2f}",
+            f"{n_diverged} of {len(outcome.tuning)}",
         ])  # fmt: skip
     return aligned(rows)
 
 
-def describe_diverged(name: str, outcomes: Mapping[Variant, Outcome], grid: Grid) -> list[str]:
-    """Variants whose best tuned values could not be used at the final dim."""
+def describe_diverged(name: str, data: DataSet, grid: Grid) -> list[str]:
+    """What converged at the tuning dim and yet could not be used, or had to be."""
     lines = []
-    for variant, outcome in outcomes.items():
-        points = dict.fromkeys(
-            f"lr {run['lr']:g}, L2 {run['l2']:g}, {run['epochs']} epochs" for run in outcome.diverged
-        )
-        if points:
-            used = "; the next best ones are used" if not outcome.final[0]["diverged"] else ""
-            lines.append(
-                f"- {name}, {variant.title}: diverged at dim {grid.final_dim}: {'; '.join(points)}{used}."
+    for variant, outcome in data.items():
+        for records, where, then in (
+            (outcome.finalists, "on nine tenths of the rows", ""),
+            (outcome.given_up, "on all training rows", "; the next best finalist is used"),
+            (outcome.final, "on all training rows", "; no finalist is left, so its 0 counts"),
+        ):
+            points = dict.fromkeys(
+                f"lr {run['lr']:g}, L2 {run['l2']:g}, {run['epochs']} epochs"
+                for run in records
+                if run["diverged"]
             )
+            if points:
+                lines.append(
+                    f"- {name}, {variant.title}: diverged at dim {grid.final_dim} {where}: "
+                    f"{'; '.join(points)}{then}."
+                )
     return lines
 
 
-def describe_check(name: str, data: DataSet, grid: Grid) -> str:
-    """Whether the values best at the tuning dim are also good at the final one."""
+class SecondLook(NamedTuple):
+    """At the final dim: the finalist that was best at the tuning dim, and the one that is best now."""
 
-    def point(record: Mapping[str, Any]) -> tuple[Any, ...]:
-        return record["lr"], record["l2"], record["epochs"]
+    first: Record
+    best: Record
 
-    at_final = {point(record): record for record in data.checks}
-    small: list[Record] = [r for r in data.outcomes[FULL].tuning if point(r) in at_final]
-    chosen, best = at_final[point(ranked(small)[0])], ranked(data.checks)[0]
-    worst = ranked(data.checks)[-1]
-    same = "the same" if point(chosen) == point(best) else f"lr {best['lr']:g}, L2 {best['l2']:g}"
-    low, high = f"dim {grid.tuning_dim}", f"dim {grid.final_dim}"
-    return (
-        f"- {name}: of {len(data.checks)} points, {low} chooses lr {chosen['lr']:g}, L2 {chosen['l2']:g}, "
-        f"{high} chooses {same}. At {high} the choice of {low} scores {score(chosen):.2f}, "
-        f"the best {score(best):.2f}, the worst {score(worst):.2f}."
-    )
+    @property
+    def changed(self) -> bool:
+        return bool(self.first["lr"] != self.best["lr"])
+
+    @property
+    def gain(self) -> float | None:
+        """Held-out score; unknown if the first choice diverged."""
+        return None if self.first["diverged"] else score(self.best) - score(self.first)
+
+    def __str__(self) -> str:
+        if not self.changed:
+            return f"{self.first['lr']:g}"
+        gained = "diverged" if self.gain is None else f"{self.gain:+.2f}"
+        return f"{self.first['lr']:g} -> {self.best['lr']:g} ({gained})"
+
+
+def second_look(outcome: Outcome) -> SecondLook:
+    return SecondLook(outcome.finalists[0], ranked(converged(outcome.finalists))[0])
+
+
+def describe_second_look(found: Mapping[str, DataSet], grid: Grid) -> list[str]:
+    """Whether the step size best at the tuning dim is best at the final one, and what asking again gained."""
+    looks = {
+        f"{name}, {variant.title}": second_look(outcome)
+        for name, data in found.items()
+        for variant, outcome in data.items()
+    }
+    small, large = f"dim {grid.tuning_dim}", f"dim {grid.final_dim}"
+    changed = [look for look in looks.values() if look.changed]
+    said = f"{large} prefers another step size than {small} for {len(changed)} of {len(looks)} tuned variants"
+    gains = {title: look.gain for title, look in looks.items() if look.changed and look.gain is not None}
+    if gains:
+        most = max(gains, key=lambda title: gains[title])
+        said += f"; the held-out score gained is at most {gains[most]:.2f} ({most})"
+    n_diverged = len(changed) - len(gains)
+    if n_diverged:
+        said += f"; {n_diverged} times the choice of {small} diverges at {large}"
+    rows = [["variant", *found]]
+    for variant in VARIANTS:
+        rows.append([variant.title, *(str(second_look(data[variant])) for data in found.values())])
+    return [
+        f"{said[0].upper()}{said[1:]}.",
+        f"Best step size at {small}, and where it is another one at {large}, that one and the score gained: "
+        f"that of {large} on the held-out rows, with L2 and epochs that {small} finds best for the step "
+        "size. The same rows choose and judge, so it cannot be below 0.",
+        aligned(rows),
+    ]
 
 
 def describe_epochs(found: Mapping[str, DataSet], grid: Grid) -> str:
@@ -88,7 +134,7 @@ def describe_epochs(found: Mapping[str, DataSet], grid: Grid) -> str:
     for has_l2, title in ((False, "without L2"), (True, "with L2")):
         changes = []
         for data in found.values():
-            for variant, outcome in data.outcomes.items():
+            for variant, outcome in data.items():
                 if variant.has_l2 == has_l2:
                     changes += _changes(outcome.tuning, few, many)
         if changes:

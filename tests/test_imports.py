@@ -20,7 +20,7 @@ HEAVY = ("numpy", "numba", "scipy", "sklearn", "safetensors", "tqdm", "llvmlite"
 LAYERS = (
     "errors files",
     "config parallel kernels",
-    "search_options",
+    "search_options defaults",
     "data",
     "tree features persist_read metrics",
     "persist build nodes",

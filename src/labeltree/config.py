@@ -91,7 +91,7 @@ class Config:
     )
     arity: int = _parameter(
         0,
-        "Children of an inner node; 0: 16, or 32 for sparse nodes of more labels than two levels hold.",
+        "Children of an inner node; 0: 16, or more for sparse nodes of many labels, to need few levels.",
         low=0,
         high=1 << 20,
         group="tree",
@@ -149,7 +149,7 @@ class Config:
     )
     C: float = _parameter(
         0.0,
-        "Weight of the loss against |w|²/2 (dual); 0: 0.5, or 5 for the log loss and hsm.",
+        "Weight of the loss against |w|²/2 (dual); 0: 0.5, log loss and hsm 5, twice that for rare labels.",
         low=0.0,
         high=1e6,
         group="sparse nodes",
@@ -235,16 +235,6 @@ class Config:
 
     def to_dict(self) -> dict[str, Any]:
         return dataclasses.asdict(self)
-
-
-def with_arity(config: Config, kind: str, n_labels: int) -> Config:
-    """The config with the arity of a tree of dense or sparse nodes.
-
-    Each level costs sparse nodes accuracy, so where two levels of 16 children and ``max_leaves`` leaves are
-    not enough they get more children.
-    """
-    is_wide = kind == "sparse" and n_labels > 16 * config.max_leaves
-    return dataclasses.replace(config, arity=config.arity or (32 if is_wide else 16))
 
 
 def node_kinds(config: Config) -> tuple[str, ...]:

@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 from labeltree.build import TREES, build_tree, check_tree
 from labeltree.build.profiles import ENTRIES_PER_LABEL, label_profiles
 from labeltree.calibration import calibrate
-from labeltree.config import Config, make_config, node_kinds, with_arity
+from labeltree.config import Config, make_config, node_kinds
 from labeltree.data.weights import row_weights
+from labeltree.defaults import with_arity
 from labeltree.errors import ParameterError
 from labeltree.estimating import Estimate, estimate_needs
 from labeltree.model import Model
@@ -92,7 +93,8 @@ def train(
         for number in range(config.trees):
             built: dict[Config, LabelTree] = {}  # both kinds of nodes may have the same
             for kind in node_kinds(config):
-                seed, shape = tree_seed(config.seed, number), with_arity(config, kind, len(names))
+                seed = tree_seed(config.seed, number)
+                shape = with_arity(config, kind, data.Y.n_labels, len(data.Y.indices))
                 report(_stage("tree", config, 0.0, number))
                 if shape not in built:
                     built[shape] = build_tree(shape, data.X, data.Y, names, pool, seed, profiles)

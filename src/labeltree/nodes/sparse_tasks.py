@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from labeltree.config import Config
 from labeltree.data.rows import LabelRows
+from labeltree.defaults import default_cost
 from labeltree.errors import TrainingError
 from labeltree.kernels.sparse_arrays import (
     LANES,
@@ -28,8 +29,9 @@ from labeltree.tree import LabelTree
 # The log-odds that a score stands for. A squared hinge's ones rank labels as exp(-max(0, 1 - s)³) does, the
 # map of Parabel's successors, but are those of a probability.
 LOG_ODDS = {"squared-hinge": (3.0, 1.0), "log": (1.0, 0.0)}  # factor, summand
-DEFAULT_C = {"squared-hinge": 0.5, "log": 5.0}
-FIRST_TOLERANCE = 4.0  # times the tolerance: weights need not be exact before the held-out rows join
+# Times the tolerance: before the held-out rows join, weights need not be exact. Those of the log loss grow
+# long after they rank well, and a map fitted to smaller ones would not suit them.
+FIRST_TOLERANCE = {"squared-hinge": 4.0, "log": 1.0}
 NO_DUAL = -30.0  # a variable of the log loss, as a logit, that is as good as 0
 
 
@@ -122,7 +124,8 @@ class Tasks:
         return kind(*self._cost_and_l1())
 
     def _cost_and_l1(self) -> tuple[np.float32, np.float32]:
-        return np.float32(self.config.C or DEFAULT_C[self.loss]), np.float32(self.config.l1)
+        cost = self.config.C or default_cost(self.loss, self.Y.n_labels, len(self.Y.indices))
+        return np.float32(cost), np.float32(self.config.l1)
 
     def _train(self, task: int, examples: Gathered, state: State, n_passes: int, with_held_out: bool) -> int:
         """At most so many passes; how many there were."""
@@ -136,7 +139,9 @@ class Tasks:
             return np.float32(0.0)
         # Columns that only pad are settled soon and count as well: without them a pass seems to change more.
         few = min(1.0, n_columns / LANES)
-        return np.float32(self.config.tolerance * few * (1.0 if with_held_out else FIRST_TOLERANCE))
+        return np.float32(
+            self.config.tolerance * few * (1.0 if with_held_out else FIRST_TOLERANCE[self.loss])
+        )
 
     def _gather(self, task: int, scratch: Scratch) -> tuple[Gathered, NDArray[np.int32]]:
         from labeltree.kernels.sparse import gather_positive

@@ -22,7 +22,8 @@ from typing import NamedTuple
 import numpy as np
 
 from labeltree.config import Config
-from labeltree.nodes.sparse_tasks import DEFAULT_C, chunk_starts
+from labeltree.defaults import default_cost
+from labeltree.nodes.sparse_tasks import chunk_starts
 from labeltree.reference import sparse
 from labeltree.reference.sparse import BIAS, NodeExample, Weights, score
 from labeltree.reference.training import Example, children_of, pick_one, positive_nodes, share_below, softmax
@@ -140,7 +141,7 @@ def fit_weights(
 ) -> ChildWeights:
     """The weights of each node that is learned, all passes of the config done. Every example has a label."""
     starts = chunk_starts(tree).tolist()
-    cost = config.C or DEFAULT_C["log"]
+    cost = config.C or default_cost("log", tree.n_labels, sum(len(example.labels) for example in examples))
     fitted: ChildWeights = {}
     for parent in np.flatnonzero(tree.n_children).tolist():
         children = children_of(tree, parent)

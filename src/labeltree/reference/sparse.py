@@ -25,8 +25,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labeltree.config import Config
+from labeltree.defaults import default_cost
 from labeltree.nodes.sparse import SparseParameters
-from labeltree.nodes.sparse_tasks import DEFAULT_C, LOG_ODDS, chunk_starts
+from labeltree.nodes.sparse_tasks import LOG_ODDS, chunk_starts
 from labeltree.reference.training import (
     BITS,
     RANDOM_STEP,
@@ -202,7 +203,8 @@ def fit_weights(
     """
     bias, starts = initial_bias(tree, examples), chunk_starts(tree).tolist()
     n_passes = config.epochs if config.solver == "sgd" else config.max_iterations
-    cost = config.C or DEFAULT_C[config.loss]
+    n_positives = sum(len(example.labels) for example in examples)
+    cost = config.C or default_cost(config.loss, tree.n_labels, n_positives)
     fitted = {}
     for chunk, (first, last) in enumerate(itertools.pairwise(starts)):
         rows = rows_of(tree, first, examples)

@@ -1,0 +1,44 @@
+"""What is chosen by the data where a parameter is 0.
+
+The numbers come from held-out training rows of five data sets (``python -m benchmarks.validate``).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+
+from labeltree.config import Config
+
+FEW_EXAMPLES = 10  # of a label, on average
+FEW_CHILDREN, MANY_CHILDREN = 16, 64  # of a node
+
+
+def has_rare_labels(n_labels: int, n_positives: int) -> bool:
+    """Whether labels have so few examples that more of them should compete below one parent."""
+    return n_positives < FEW_EXAMPLES * n_labels
+
+
+def with_arity(config: Config, kind: str, n_labels: int, n_positives: int) -> Config:
+    """The config with the arity of a tree of dense or sparse nodes.
+
+    Each level costs sparse nodes accuracy: they get as many children as it takes for one level of groups of
+    ``max_leaves`` labels, or for groups of a good size below few levels.
+    """
+    return dataclasses.replace(config, arity=config.arity or _arity(config, kind, n_labels, n_positives))
+
+
+def _arity(config: Config, kind: str, n_labels: int, n_positives: int) -> int:
+    if kind == "dense":
+        return FEW_CHILDREN
+    if n_labels <= MANY_CHILDREN * config.max_leaves:
+        return max(FEW_CHILDREN, math.ceil(n_labels / config.max_leaves))
+    group = config.max_leaves if has_rare_labels(n_labels, n_positives) else config.max_leaves / 3
+    n_levels = math.ceil(math.log(n_labels / group, MANY_CHILDREN))
+    return max(FEW_CHILDREN, math.ceil((n_labels / group) ** (1 / n_levels)))
+
+
+def default_cost(loss: str, n_labels: int, n_positives: int) -> float:
+    """The weight ``C`` of a loss."""
+    cost = {"squared-hinge": 0.5, "log": 5.0}[loss]
+    return 2.0 * cost if has_rare_labels(n_labels, n_positives) else cost

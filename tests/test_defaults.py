@@ -1,0 +1,65 @@
+"""What is chosen by the data: the arity of trees and the weight of the loss."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from labeltree.config import Config
+from labeltree.defaults import MANY_CHILDREN, default_cost, has_rare_labels, with_arity
+
+
+def arity(n_labels: int, examples_per_label: float = 30.0, kind: str = "sparse", **given: int) -> int:
+    return with_arity(Config(**given), kind, n_labels, int(n_labels * examples_per_label)).arity
+
+
+def test_a_given_arity_stays() -> None:
+    assert arity(100_000, arity=7) == 7
+    assert arity(100_000, arity=7, kind="dense") == 7
+
+
+def test_dense_nodes_have_sixteen_children() -> None:
+    assert {arity(n, kind="dense") for n in (1, 1000, 10**6)} == {16}
+
+
+@pytest.mark.parametrize(
+    ("n_labels", "examples_per_label", "expected"),
+    [
+        (1, 30.0, 16),
+        (1024, 30.0, 16),
+        (1025, 30.0, 17),  # one level of groups of at most 64 labels, as long as that is possible
+        (4096, 3.0, 64),
+        (4097, 30.0, 16),
+        (20_000, 30.0, 31),  # two levels, groups of about 21
+        (20_000, 3.0, 18),  # rare labels: groups of about 64
+        (108_000, 3.0, 42),
+        (10**6, 3.0, 25),  # three levels
+    ],
+)
+def test_sparse_nodes_have_as_many_children_as_few_levels_need(
+    n_labels: int, examples_per_label: float, expected: int
+) -> None:
+    assert arity(n_labels, examples_per_label) == expected
+
+
+@given(st.integers(1, 10**7), st.integers(1, 1 << 20), st.floats(0.0, 100.0))
+def test_no_tree_is_deeper_than_nodes_of_many_children_need(
+    n_labels: int, max_leaves: int, examples_per_label: float
+) -> None:
+    found = arity(n_labels, examples_per_label, max_leaves=max_leaves)
+    assert found >= 16
+    groups = n_labels / max_leaves
+    least = max(1, math.ceil(math.log(max(groups, 1)) / math.log(MANY_CHILDREN) - 1e-9))
+    assert found ** (least + 1) * max_leaves >= n_labels  # at most one level more, for smaller groups
+
+
+def test_rare_labels_have_fewer_than_ten_examples_each() -> None:
+    assert has_rare_labels(10, 99)
+    assert not has_rare_labels(10, 100)
+    assert default_cost("squared-hinge", 10, 99) == 1.0
+    assert default_cost("squared-hinge", 10, 100) == 0.5
+    assert default_cost("log", 10, 99) == 10.0
+    assert default_cost("log", 10, 100) == 5.0
