@@ -48,16 +48,17 @@ def calibrate(
         search.topk(part, k, np.float32(0.0), False, ids[rows], probabilities[rows])
 
     pool.map(find, row_slices(len(fit.held_out), 4 * pool.threads))
-    is_right = np.isin(fit.held_out[:, None] * Y.n_labels + ids, _pairs(Y))
+    is_right = np.isin(fit.held_out[:, None] * Y.n_labels + ids, _pairs(Y, fit.held_out))
     # The weights of the training, or the map would undo what they changed.
     weight_of_pair = np.repeat(weight[fit.held_out], k)
     map = fit_map(probabilities.ravel(), is_right.ravel(), weight_of_pair)
     return fit.parameters._replace(calibration=map.astype(np.float32))
 
 
-def _pairs(Y: LabelRows) -> NDArray[np.int64]:
-    """A number for each pair of a row and its label."""
-    return np.repeat(np.arange(Y.n_rows), np.diff(Y.indptr)) * Y.n_labels + Y.indices
+def _pairs(Y: LabelRows, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+    """A number for each pair of one of these rows and its label."""
+    labels = [Y.indices[Y.indptr[row] : Y.indptr[row + 1]] for row in rows.tolist()]
+    return np.repeat(rows, [len(part) for part in labels]) * Y.n_labels + np.concatenate(labels)
 
 
 def fit_map(

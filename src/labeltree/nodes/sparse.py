@@ -93,6 +93,7 @@ def fit_sparse(
     found.clear()
     how = (tasks.start, tasks.is_learned, tasks.bias, tasks.log_odds)
     first = assemble(parts[0], *how) if len(held_out) else None
+    parts[0].clear()  # before as much is needed again
     return SparseFit(assemble(parts[1], *how), first, held_out)
 
 
