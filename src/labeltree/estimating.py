@@ -98,9 +98,12 @@ def _cpu_seconds(config: Config, data: TrainingData, shape: _Shape) -> float:
 def _guess_shape(config: Config, n_labels: int) -> _Shape:
     if config.tree == "flat":
         return _Shape(1, n_labels, 1)
-    n_inner = math.ceil(n_labels / max(1, min(config.arity, n_labels) - 1))
-    n_children = min(max(config.arity, config.max_leaves * (config.tree == "kmeans")), n_labels)
-    return _Shape(n_inner, n_children, max(1, math.ceil(math.log(n_labels) / math.log(config.arity))))
+    # The leaves of k-means come in groups, each below one node.
+    group = min(config.max_leaves, n_labels) if config.tree == "kmeans" else 1
+    n_groups = math.ceil(n_labels / group)
+    depth = math.ceil(math.log(n_groups) / math.log(config.arity)) + (group > 1)
+    n_inner = math.ceil(n_groups * config.arity / (config.arity - 1))
+    return _Shape(n_inner, min(max(config.arity, group), n_labels), max(1, depth))
 
 
 def _dense_needs(config: Config, data: TrainingData, shape: _Shape) -> tuple[int, int]:
