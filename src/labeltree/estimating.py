@@ -98,11 +98,11 @@ def _cpu_seconds(config: Config, data: TrainingData, shape: _Shape) -> float:
 def _guess_shape(config: Config, n_labels: int) -> _Shape:
     if config.tree == "flat":
         return _Shape(1, n_labels, 1)
-    # The leaves of k-means come in groups, each below one node.
+    # The leaves of k-means come in groups, each below a node of its own.
     group = min(config.max_leaves, n_labels) if config.tree == "kmeans" else 1
     n_groups = math.ceil(n_labels / group)
+    n_inner = math.ceil(n_groups / (config.arity - 1)) + (n_groups if group > 1 else 0)
     depth = math.ceil(math.log(n_groups) / math.log(config.arity)) + (group > 1)
-    n_inner = math.ceil(n_groups * config.arity / (config.arity - 1))
     return _Shape(n_inner, min(max(config.arity, group), n_labels), max(1, depth))
 
 
