@@ -43,7 +43,7 @@ try:
         tell_if_cold,
         tell_if_search_is_cold,
     )
-    from labeltree.config import node_kinds
+    from labeltree.config import node_kinds, takes_steps
     from labeltree.errors import LabelTreeError, ParameterError
 except KeyboardInterrupt:  # Ctrl-C right after the start: `main` is not there yet to say so
     sys.stderr.write("Interrupted.\n")
@@ -107,7 +107,8 @@ def train(
     from labeltree.reports import training_lines
 
     if not quiet:
-        tell_if_cold(*node_kinds(config))  # kernel modules have their names
+        dense = "dense_steps" if takes_steps(config) else "dense"
+        tell_if_cold(*(dense if kind == "dense" else kind for kind in node_kinds(config)))  # kernel modules
     with ProgressBar(quiet=quiet, verbose=verbose) as bar:
         model = training.train(data, **reading, threads=threads, callback=bar)
     model.save(output)

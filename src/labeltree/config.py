@@ -242,6 +242,11 @@ def node_kinds(config: Config) -> tuple[str, ...]:
     return ("dense", "sparse") if config.nodes == "both" else (config.nodes,)
 
 
+def takes_steps(config: Config) -> bool:
+    """Whether dense nodes are trained with a step per example, as in the paper."""
+    return config.optimizer == "sgd" and config.batch_size == 1
+
+
 def parameters() -> Iterator[Parameter]:
     """The fields of :class:`Config` in order."""
     kinds = {"bool": bool, "int": int, "float": float, "str": str}

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from labeltree.config import Config
+from labeltree.config import Config, takes_steps
 from labeltree.data.rows import LabelRows, SparseRows
 from labeltree.errors import TrainingError
 from labeltree.kernels.dense_arrays import Blocks, Buffers, Examples, Parameters, Plan, Scratch, Step
@@ -132,7 +132,7 @@ class Trainer:
             batch_size=self.batch_size,
         )
         loss = np.zeros(1)
-        if config.optimizer == "sgd" and self.batch_size == 1:
+        if takes_steps(config):
             self._take_steps(rows, n_seen, step, loss)
         else:
             self._take_batches(rows, n_seen, step, loss)
