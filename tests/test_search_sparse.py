@@ -11,6 +11,7 @@ from test_nodes_sparse import METHODS, fit
 
 from labeltree.build.flat import build_flat
 from labeltree.config import Config
+from labeltree.kernels.check import buckets_fit
 from labeltree.kernels.sparse_arrays import SparseParameters
 from labeltree.kernels.sparse_chunk import bucket_of
 from labeltree.predicting import TreeSearch
@@ -85,3 +86,25 @@ def test_nodes_without_any_weight(n_rows: int) -> None:
     assert len(parameters.bucket) == 0
     found = marginals(tree, parameters, [{0: 1.0}] * n_rows, 1)
     assert found.tolist() == [[pytest.approx(0.5**depth) for depth in tree.depth_of_leaves + 1]] * n_rows
+
+
+def fits(parameters: SparseParameters) -> bool:
+    chunk_bucket, bucket, chunk_row, _, length, chunk_entry, entry, *_ = parameters
+    return bool(buckets_fit(chunk_bucket, bucket, chunk_row, length, chunk_entry, len(entry)))
+
+
+def test_buckets_that_point_elsewhere_are_noticed() -> None:
+    problem = random_problem(build_flat(130), 150, seed=2, n_features=900)
+    parameters = fit(problem, Config(max_iterations=3, prune=0.02))[0].parameters
+    assert fits(parameters)
+    random = np.random.default_rng(1)
+    for name in ("bucket", "length", "chunk_row", "chunk_entry"):
+        for _ in range(40):
+            changed = getattr(parameters, name).copy()
+            place = random.integers(changed.size)
+            changed.flat[place] += random.choice([-1, 1])
+            # what lies behind all chunks is the affair of the check of their pointers
+            is_behind = name == "chunk_entry" and place == changed.size - 1
+            assert fits(parameters._replace(**{name: changed})) == is_behind, (name, place)
+    assert not fits(parameters._replace(entry=parameters.entry[:-1]))
+    assert not fits(parameters._replace(bucket=parameters.bucket + np.int32(2**30)))

@@ -1,4 +1,4 @@
-"""Checks of CSR arrays that come from outside: no kernel may read beyond an array or meet a NaN."""
+"""Checks of arrays that come from outside: no kernel may read beyond an array or meet a NaN."""
 
 from __future__ import annotations
 
@@ -48,3 +48,31 @@ def check_rows(indptr, indices, values, n_columns):
             return of_row, i, position
         code = max(code, of_row)
     return code, 0, 0
+
+
+@kernel
+def buckets_fit(chunk_bucket, bucket, chunk_row, length, chunk_entry, n_entries):
+    """Whether the buckets of sparse nodes point to where rows begin and to those rows' first entries.
+
+    A chunk's buckets begin with its first row and end behind its last one, and so for its entries. The
+    pointers of chunks must have been checked.
+    """
+    row = 0
+    entry = 0  # the first of the row
+    for chunk in range(len(chunk_bucket) - 1):
+        begin, end = chunk_bucket[chunk], chunk_bucket[chunk + 1]
+        first, last = chunk_row[chunk], chunk_row[chunk + 1]
+        if begin == end and first != last:
+            return False
+        for b in range(begin, end):
+            target = first + bucket[b, 0]
+            if target < row or target > last:
+                return False
+            if (b == begin and target != first) or (b == end - 1 and target != last):
+                return False
+            while row < target:
+                entry += length[row]
+                row += 1
+            if entry != chunk_entry[chunk] + bucket[b, 1]:
+                return False
+    return entry == n_entries

@@ -52,6 +52,8 @@ def take_sparse(tensors: Tensors, prefix: str, tree: LabelTree, link: str) -> Sp
 
 def _check_chunks(parameters: SparseParameters, prefix: str) -> None:
     """Every place that a search may look at must exist."""
+    from labeltree.kernels.check import buckets_fit
+
     chunk_bucket, bucket, chunk_row, feature, length, chunk_entry, entry, _, _, calibration = parameters
     _check_pointers(f"{prefix}.chunk_bucket", chunk_bucket, len(bucket))
     _check_pointers(f"{prefix}.chunk_row", chunk_row, len(feature))
@@ -60,19 +62,7 @@ def _check_chunks(parameters: SparseParameters, prefix: str) -> None:
         raise CorruptedModelError(f"{prefix}.length has {len(length)} rows instead of {len(feature)}")
     if calibration[:2].min() <= 0.0:
         raise CorruptedModelError(f"{prefix}.calibration has the factor {calibration[:2].min()}; not above 0")
-    filled = np.flatnonzero(np.diff(chunk_bucket) > 0)
-    chunk_of_bucket = np.repeat(np.arange(len(chunk_row) - 1), np.diff(chunk_bucket))
-    row = bucket[:, 0] + chunk_row[chunk_of_bucket]
-    place = np.concatenate([[0], np.cumsum(length, dtype=np.int64)])
-    # A chunk's buckets begin with its first row and end behind its last one, and so for its entries.
-    is_right = (
-        np.array_equal(row[chunk_bucket[filled]], chunk_row[filled])
-        and np.array_equal(row[chunk_bucket[filled + 1] - 1], chunk_row[filled + 1])
-        and bool(np.all(np.diff(row) >= 0))
-        and np.array_equal(place[row], bucket[:, 1] + chunk_entry[chunk_of_bucket])
-        and place[-1] == len(entry)
-    )
-    if not is_right:
+    if not buckets_fit(chunk_bucket, bucket, chunk_row, length, chunk_entry, len(entry)):
         raise CorruptedModelError(f"{prefix}.bucket does not fit the rows and entries of its chunks")
 
 
