@@ -54,9 +54,11 @@ def describe_diverged(name: str, data: DataSet, grid: Grid) -> list[str]:
     """What converged at the tuning dim and yet could not be used, or had to be."""
     lines = []
     for variant, outcome in data.items():
+        has_failed = any(run["diverged"] for run in outcome.final)
+        then_next = "" if has_failed else "; the next best finalist is used"
         for records, where, then in (
             (outcome.finalists, "on nine tenths of the rows", ""),
-            (outcome.given_up, "on all training rows", "; the next best finalist is used"),
+            (outcome.given_up, "on all training rows", then_next),
             (outcome.final, "on all training rows", "; no finalist is left, so its 0 counts"),
         ):
             points = dict.fromkeys(

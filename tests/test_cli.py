@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import labeltree
 from labeltree import cli
 from labeltree.cli_options import options_table, presets_table
 from labeltree.config import parameters
@@ -402,6 +403,25 @@ def test_a_large_k_costs_no_memory(
     assert scores["r@1000000"] == scores["r@4"] == 1
     assert scores["p@1000000"] == pytest.approx(scores["p@4"] * 4 / 1_000_000)
     assert scores["ndcg@1000000"] == pytest.approx(scores["ndcg@4"])
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        (["--nodes", "dense"], ("dense",)),
+        (["--preset", "fasttext-hs", "--epochs", "1"], ("dense_steps",)),
+        (["--nodes", "both", "--epochs", "1"], ("dense", "sparse")),
+    ],
+)
+def test_the_kernels_that_training_needs_are_looked_for(
+    options: list[str], expected: tuple[str, ...], text_data: Path, tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    asked: list[tuple[str, ...]] = []
+    monkeypatch.setattr("labeltree.progress.kernels_seem_cold", lambda modules: asked.append(tuple(modules)))
+    assert cli.main(["train", str(text_data), "-o", str(tmp_path / "model"), *options, "--dim", "4"]) == 0
+    assert asked == [expected]
+    assert all((Path(labeltree.__file__).parent / "kernels" / f"{name}.py").is_file() for name in expected)
 
 
 @pytest.mark.parametrize("command", ["test", "predict", "prob"])

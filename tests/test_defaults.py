@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from labeltree.config import Config
+from labeltree.data.rows import LabelRows
 from labeltree.defaults import MANY_CHILDREN, default_cost, has_rare_labels, with_arity
 
 
 def arity(n_labels: int, examples_per_label: float = 30.0, kind: str = "sparse", **given: int) -> int:
-    return with_arity(Config(**given), kind, n_labels, int(n_labels * examples_per_label)).arity
+    return with_arity(Config(**given), kind, n_labels, examples_per_label).arity
 
 
 def test_a_given_arity_stays() -> None:
@@ -32,7 +34,9 @@ def test_dense_nodes_have_sixteen_children() -> None:
         (1024, 30.0, 16),
         (1025, 30.0, 17),  # one level of groups of at most 64 labels, as long as that is possible
         (4096, 3.0, 64),
-        (4097, 30.0, 16),
+        (4097, 30.0, 14),
+        (5000, 3.0, 9),
+        (10_000, 3.0, 13),
         (20_000, 30.0, 31),  # two levels, groups of about 21
         (20_000, 3.0, 18),  # rare labels: groups of about 64
         (108_000, 3.0, 42),
@@ -50,16 +54,22 @@ def test_no_tree_is_deeper_than_nodes_of_many_children_need(
     n_labels: int, max_leaves: int, examples_per_label: float
 ) -> None:
     found = arity(n_labels, examples_per_label, max_leaves=max_leaves)
-    assert found >= 16
+    assert found >= (16 if n_labels <= 64 * max_leaves else 2)
     groups = n_labels / max_leaves
     least = max(1, math.ceil(math.log(max(groups, 1)) / math.log(MANY_CHILDREN) - 1e-9))
     assert found ** (least + 1) * max_leaves >= n_labels  # at most one level more, for smaller groups
 
 
 def test_rare_labels_have_fewer_than_ten_examples_each() -> None:
-    assert has_rare_labels(10, 99)
-    assert not has_rare_labels(10, 100)
-    assert default_cost("squared-hinge", 10, 99) == 1.0
-    assert default_cost("squared-hinge", 10, 100) == 0.5
-    assert default_cost("log", 10, 99) == 10.0
-    assert default_cost("log", 10, 100) == 5.0
+    assert has_rare_labels(9.9)
+    assert not has_rare_labels(10.0)
+    assert default_cost("squared-hinge", 9.9) == 1.0
+    assert default_cost("squared-hinge", 10.0) == 0.5
+    assert default_cost("log", 9.9) == 10.0
+    assert default_cost("log", 10.0) == 5.0
+
+
+def test_labels_without_examples_do_not_make_the_others_rare() -> None:
+    Y = LabelRows(np.array([0, 2, 3, 3]), np.array([1, 4, 4], np.int32), 100)
+    assert Y.examples_per_label == 1.5
+    assert LabelRows(np.array([0]), np.empty(0, np.int32), 3).examples_per_label == 0.0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -285,12 +285,13 @@ def test_divergence_is_seen_with_several_threads() -> None:
         fit(problem, Config(optimizer="sgd", lr=1e30, batch_size=16, epochs=20, dim=4), threads=3)
 
 
-def test_reports_within_an_epoch(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("parameters", [dict(batch_size=4), dict(batch_size=1, optimizer="sgd")])
+def test_reports_within_an_epoch(parameters: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     """Chunks are for reports only: the steps are those of one chunk."""
     problem = random_problem(chain_tree(6), 30, seed=4)
-    config = Config(batch_size=4, epochs=2, dim=4)
+    config = Config(**parameters, epochs=2, dim=4)
     whole, reports = fit(problem, config)
-    monkeypatch.setattr(dense, "CHUNK_EXAMPLES", 9)  # two batches, then
+    monkeypatch.setattr(dense, "CHUNK_EXAMPLES", 8)
     parts, part_reports = fit(problem, config)
     for a, b in zip(whole, parts, strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-6)

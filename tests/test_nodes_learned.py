@@ -322,8 +322,8 @@ def test_training_agrees_with_the_reference(
         tree = build_shuffled(n_labels, arity, seed)
         examples = random_rows(n_labels, 20, seed, least_labels=int(link == "hsm"))
         config = Config(
-            nodes="dense", tree="learned", link=link, dim=4, epochs=4, batch_size=4, lr=0.3, l2=1e-3,
-            optimizer="sgd",
+            nodes="dense", tree="learned", link=link, dim=4, epochs=4, batch_size=(1, 4, 4)[seed],
+            lr=(0.05, 0.3, 0.3)[seed], l2=1e-3, optimizer="sgd",
         )  # fmt: skip
         found, found_tree = train_small(tree, examples, config, seed)
         expected, expected_tree = reference.fit(tree, examples, N_FEATURES, config, seed)

@@ -196,6 +196,15 @@ def test_the_tolerance_ends_training_near_the_minimum() -> None:
         assert found < 1.05 * best
 
 
+@pytest.mark.parametrize(("loss", "times"), [("squared-hinge", 4.0), ("log", 1.0)])
+def test_before_the_held_out_rows_join_weights_need_not_be_exact(loss: str, times: float) -> None:
+    """Those of the log loss must: a map fitted to smaller ones would not suit the last ones."""
+    tasks = Tasks.__new__(Tasks)
+    tasks.config = Config(loss=loss, tolerance=0.02)
+    assert tasks._tolerance(True, LANES) == np.float32(0.02)
+    assert tasks._tolerance(False, LANES) == np.float32(times * 0.02)
+
+
 @pytest.mark.parametrize("bias", [0.0, 0.2, 1.0])
 @pytest.mark.parametrize("loss", ["squared-hinge", "log"])
 def test_liblinear_finds_the_same_weights(loss: str, bias: float) -> None:

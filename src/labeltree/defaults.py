@@ -10,35 +10,37 @@ import math
 
 from labeltree.config import Config
 
-FEW_EXAMPLES = 10  # of a label, on average
+FEW_EXAMPLES = 10  # of a label
 FEW_CHILDREN, MANY_CHILDREN = 16, 64  # of a node
 
 
-def has_rare_labels(n_labels: int, n_positives: int) -> bool:
-    """Whether labels have so few examples that more of them should compete below one parent."""
-    return n_positives < FEW_EXAMPLES * n_labels
+def has_rare_labels(examples_per_label: float) -> bool:
+    """Whether labels have few examples, on average: then more of them should compete below one parent, and
+    what the examples say should count for more against regularisation."""
+    return examples_per_label < FEW_EXAMPLES
 
 
-def with_arity(config: Config, kind: str, n_labels: int, n_positives: int) -> Config:
+def with_arity(config: Config, kind: str, n_labels: int, examples_per_label: float) -> Config:
     """The config with the arity of a tree of dense or sparse nodes.
 
     Each level costs sparse nodes accuracy: they get as many children as it takes for one level of groups of
     ``max_leaves`` labels, or for groups of a good size below few levels.
     """
-    return dataclasses.replace(config, arity=config.arity or _arity(config, kind, n_labels, n_positives))
+    arity = config.arity or _arity(config, kind, n_labels, examples_per_label)
+    return dataclasses.replace(config, arity=arity)
 
 
-def _arity(config: Config, kind: str, n_labels: int, n_positives: int) -> int:
+def _arity(config: Config, kind: str, n_labels: int, examples_per_label: float) -> int:
     if kind == "dense":
         return FEW_CHILDREN
     if n_labels <= MANY_CHILDREN * config.max_leaves:
         return max(FEW_CHILDREN, math.ceil(n_labels / config.max_leaves))
-    group = config.max_leaves if has_rare_labels(n_labels, n_positives) else config.max_leaves / 3
+    group = config.max_leaves if has_rare_labels(examples_per_label) else config.max_leaves / 3
     n_levels = math.ceil(math.log(n_labels / group, MANY_CHILDREN))
-    return max(FEW_CHILDREN, math.ceil((n_labels / group) ** (1 / n_levels)))
+    return math.ceil((n_labels / group) ** (1 / n_levels))
 
 
-def default_cost(loss: str, n_labels: int, n_positives: int) -> float:
+def default_cost(loss: str, examples_per_label: float) -> float:
     """The weight ``C`` of a loss."""
     cost = {"squared-hinge": 0.5, "log": 5.0}[loss]
-    return 2.0 * cost if has_rare_labels(n_labels, n_positives) else cost
+    return 2.0 * cost if has_rare_labels(examples_per_label) else cost

@@ -51,7 +51,7 @@ class _Shape(NamedTuple):
 def estimate_needs(config: Config, data: TrainingData) -> Estimate:
     n_labels = len(data.labels)
     kinds = node_kinds(config)
-    config = with_arity(config, kinds[-1], n_labels, len(data.Y.indices))
+    config = with_arity(config, kinds[-1], n_labels, data.Y.examples_per_label)
     shape = _guess_shape(config, n_labels)
     data_bytes = sum(array.nbytes for array in (*data.X[:3], *data.Y[:2]))
     parameter_bytes, working_bytes = 0, 0
@@ -98,12 +98,15 @@ def _cpu_seconds(config: Config, data: TrainingData, shape: _Shape) -> float:
 def _guess_shape(config: Config, n_labels: int) -> _Shape:
     if config.tree == "flat":
         return _Shape(1, n_labels, 1)
-    # The leaves of k-means come in groups, each below a node of its own.
-    group = min(config.max_leaves, n_labels) if config.tree == "kmeans" else 1
-    n_groups = math.ceil(n_labels / group)
-    n_inner = math.ceil(n_groups / (config.arity - 1)) + (n_groups if group > 1 else 0)
-    depth = math.ceil(math.log(n_groups) / math.log(config.arity)) + (group > 1)
-    return _Shape(n_inner, min(max(config.arity, group), n_labels), max(1, depth))
+    if config.tree != "kmeans":
+        n_inner = math.ceil(n_labels / max(1, min(config.arity, n_labels) - 1))
+        depth = math.ceil(math.log(n_labels) / math.log(config.arity))
+        return _Shape(n_inner, min(config.arity, n_labels), max(1, depth))
+    # All groups are split until none is too large.
+    n_groups = math.ceil(n_labels / config.max_leaves)
+    n_levels = math.ceil(math.log(n_groups) / math.log(config.arity))
+    n_inner = min(sum(config.arity**level for level in range(n_levels + 1)), n_labels)
+    return _Shape(n_inner, min(max(config.arity, config.max_leaves), n_labels), n_levels + 1)
 
 
 def _dense_needs(config: Config, data: TrainingData, shape: _Shape) -> tuple[int, int]:

@@ -94,7 +94,7 @@ def train(
             built: dict[Config, LabelTree] = {}  # both kinds of nodes may have the same
             for kind in node_kinds(config):
                 seed = tree_seed(config.seed, number)
-                shape = with_arity(config, kind, data.Y.n_labels, len(data.Y.indices))
+                shape = with_arity(config, kind, data.Y.n_labels, data.Y.examples_per_label)
                 report(_stage("tree", config, 0.0, number))
                 if shape not in built:
                     built[shape] = build_tree(shape, data.X, data.Y, names, pool, seed, profiles)

@@ -40,7 +40,7 @@ def build_tree(
     trees another; ``profiles`` are those of the labels (of the kind ``config.profiles``), if they are known
     already.
     """
-    config = with_arity(config, node_kinds(config)[-1], Y.n_labels, len(Y.indices))
+    config = with_arity(config, node_kinds(config)[-1], Y.n_labels, Y.examples_per_label)
     if config.tree == "kmeans":
         from labeltree.build.kmeans import build_kmeans
         from labeltree.build.profiles import ENTRIES_PER_LABEL, label_profiles

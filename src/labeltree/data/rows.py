@@ -35,6 +35,11 @@ class LabelRows(NamedTuple):
     def n_rows(self) -> int:
         return len(self.indptr) - 1
 
+    @property
+    def examples_per_label(self) -> float:
+        """The mean over the labels that occur; of known labels only."""
+        return len(self.indices) / max(1, int(np.count_nonzero(np.bincount(self.indices))))
+
 
 def pointers(lengths: Sequence[int] | NDArray[Any]) -> NDArray[np.int64]:
     """The ``indptr`` of rows of these lengths."""

@@ -21,7 +21,14 @@ import numpy as np
 from labeltree.kernels.addresses import borrow
 from labeltree.kernels.arithmetic import sum_rows
 from labeltree.kernels.atomic import atomic_add, atomic_load, yield_thread
-from labeltree.kernels.dense_parts import call_for_rows, count_learned, embed_row, move_row, score_block
+from labeltree.kernels.dense_parts import (
+    call_for_rows,
+    count_learned,
+    embed_row,
+    move_row,
+    nothing_if_finite,
+    score_block,
+)
 from labeltree.kernels.dense_plan import plan_features, plan_visits
 from labeltree.kernels.jit import inlined, kernel
 
@@ -176,10 +183,7 @@ def _sum_visits(e, plan, buffers):
     for visit in range(plan.example_visit[e], plan.example_visit[e + 1]):
         for j in range(dim):
             gradient[e, j] += visit_gradient[visit, j]
-    total = np.float32(0.0)
-    for j in range(dim):
-        total += abs(gradient[e, j]) + abs(hidden[e, j])
-    buffers.nothing[e] = np.float32(0.0) * total
+    buffers.nothing[e] = nothing_if_finite(gradient, hidden, e)
 
 
 @inlined

@@ -53,6 +53,15 @@ def embed_row(row, examples, embedding, out, e):
 
 
 @inlined
+def nothing_if_finite(gradient, hidden, e):
+    """0, or NaN if a vector of the example is no longer finite: 0 times anything else is 0."""
+    total = np.float32(0.0)
+    for j in range(gradient.shape[1]):
+        total += abs(gradient[e, j]) + abs(hidden[e, j])
+    return np.float32(0.0) * total
+
+
+@inlined
 def move_row(out_rows, row, shrink, rate, gradients, g):
     for j in range(out_rows.shape[1]):
         out_rows[row, j] = shrink * out_rows[row, j] - rate * gradients[g, j]

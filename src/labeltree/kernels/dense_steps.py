@@ -11,7 +11,14 @@ import math
 import numpy as np
 
 from labeltree.kernels.addresses import borrow
-from labeltree.kernels.dense_parts import call_for_rows, count_learned, embed_row, move_row, score_block
+from labeltree.kernels.dense_parts import (
+    call_for_rows,
+    count_learned,
+    embed_row,
+    move_row,
+    nothing_if_finite,
+    score_block,
+)
 from labeltree.kernels.dense_plan import find_visits
 from labeltree.kernels.jit import inlined, kernel
 
@@ -78,10 +85,7 @@ def train_steps(examples, blocks, parameters, plan, buffers, order, first, step,
             )
             n_learned = count_learned(n_children, blocks.link)
             _train_block(node, n_learned, rate * weight, shrink, weights, bias, hidden, scores, gradient)
-        total = np.float32(0.0)
-        for j in range(dim):
-            total += abs(gradient[0, j]) + abs(hidden[0, j])
-        out_loss[0] += weight * loss + np.float32(0.0) * total  # not a number, if any of these is not finite
+        out_loss[0] += weight * loss + nothing_if_finite(gradient, hidden, 0)
         shrink = max(np.float32(1.0 - embedding_rate * step.l2), np.float32(0.0))
         for q in range(x_indptr[row], x_indptr[row + 1]):
             move_row(embedding, x_indices[q], shrink, embedding_rate * weight * x_values[q], gradient, 0)

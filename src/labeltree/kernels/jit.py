@@ -39,9 +39,11 @@ class _Cache(FunctionCache):
     """
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
-        rtsys.initialize(target_context)
-        with self._guard_against_spurious_io_errors():
+        try:
+            rtsys.initialize(target_context)
             return self._load_overload(sig, target_context)
+        except AttributeError:  # a Numba of other inner names: slower start, same results
+            return super().load_overload(sig, target_context)
 
 
 def kernel(function: Callable[..., Any]) -> Any:

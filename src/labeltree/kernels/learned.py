@@ -6,7 +6,8 @@ import math
 
 import numpy as np
 
-from labeltree.kernels.arithmetic import score_rows, sum_rows
+from labeltree.kernels.arithmetic import score_rows
+from labeltree.kernels.dense_parts import embed_row
 from labeltree.kernels.jit import inlined, kernel
 
 _ROUNDING = 1e-9  # a mean probability that differs by less is the same
@@ -26,9 +27,7 @@ def measure_children(
         weight = examples.weight[row]
         if weight == 0.0:
             continue
-        start = examples.x_indptr[row]
-        n = examples.x_indptr[row + 1] - start
-        sum_rows(examples.x_values, start, examples.x_indices, start, n, parameters.embedding, hidden, 0)
+        embed_row(row, examples, parameters.embedding, hidden, 0)
         for q in range(examples.y_indptr[row], examples.y_indptr[row + 1]):
             label = examples.y_indices[q]
             node = node_of_label[label]

@@ -120,7 +120,7 @@ class Trainer:
 
     def train(self, rows: NDArray[np.int64], n_seen: int) -> float:
         """One pass over the rows, after ``n_seen`` others; their loss, NaN or infinite once they diverge."""
-        config, parameters = self.config, self.parameters
+        config = self.config
         step = Step(
             first_rate=config.lr * (1.0 - n_seen / self.n_total),
             last_rate=config.lr * (1.0 - (n_seen + len(rows)) / self.n_total),
@@ -134,9 +134,9 @@ class Trainer:
         loss = np.zeros(1)
         if takes_steps(config):
             self._take_steps(rows, n_seen, step, loss)
-        else:
-            self._take_batches(rows, n_seen, step, loss)
-        squares = parameters.embedding_squares.sum() + parameters.weight_squares.sum()
+            return float(loss[0])
+        self._take_batches(rows, n_seen, step, loss)
+        squares = self.parameters.embedding_squares.sum() + self.parameters.weight_squares.sum()
         return float(loss[0]) if np.isfinite(squares) else math.inf
 
     def _take_steps(self, rows: NDArray[np.int64], n_seen: int, step: Step, out_loss: NDArray) -> None:

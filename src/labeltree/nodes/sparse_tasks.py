@@ -56,6 +56,7 @@ class Tasks:
 
         self.rows, self.Y, self.tree, self.config, self.seed = rows, Y, tree, config, seed
         self.prune = _least_weight(config, rows)
+        self.C = config.C or default_cost(self.loss, Y.examples_per_label)
         self.start = chunk_starts(tree)
         count, node_weight = np.zeros(tree.n_nodes + 1, np.int64), np.zeros(tree.n_nodes)
         labels = (tree.parent, tree.leaf_of_label, Y.indptr, Y.indices, rows.weight)
@@ -124,8 +125,7 @@ class Tasks:
         return kind(*self._cost_and_l1())
 
     def _cost_and_l1(self) -> tuple[np.float32, np.float32]:
-        cost = self.config.C or default_cost(self.loss, self.Y.n_labels, len(self.Y.indices))
-        return np.float32(cost), np.float32(self.config.l1)
+        return np.float32(self.C), np.float32(self.config.l1)
 
     def _train(self, task: int, examples: Gathered, state: State, n_passes: int, with_held_out: bool) -> int:
         """At most so many passes; how many there were."""

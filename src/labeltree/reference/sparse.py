@@ -194,6 +194,12 @@ def rows_of(tree: LabelTree, node: int, examples: Sequence[Example]) -> list[int
     return [row for row in rows if parent in positive_nodes(tree, examples[row].labels)]
 
 
+def examples_per_label(examples: Sequence[Example]) -> float:
+    """The mean over the labels that occur."""
+    labels = [label for example in examples for label in example.labels]
+    return len(labels) / max(1, len(set(labels)))
+
+
 def fit_weights(
     tree: LabelTree, examples: Sequence[Example], config: Config, seed: int, held_out: Sequence[int] = ()
 ) -> dict[int, Weights]:
@@ -203,8 +209,7 @@ def fit_weights(
     """
     bias, starts = initial_bias(tree, examples), chunk_starts(tree).tolist()
     n_passes = config.epochs if config.solver == "sgd" else config.max_iterations
-    n_positives = sum(len(example.labels) for example in examples)
-    cost = config.C or default_cost(config.loss, tree.n_labels, n_positives)
+    cost = config.C or default_cost(config.loss, examples_per_label(examples))
     fitted = {}
     for chunk, (first, last) in enumerate(itertools.pairwise(starts)):
         rows = rows_of(tree, first, examples)
