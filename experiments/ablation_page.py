@@ -145,8 +145,8 @@ def explain(found: Mapping[str, DataSet]) -> str:
     return (
         f"- The paper's sets have 3,993 to 670,091 labels, these {min(n_labels)} to {max(n_labels)}: "
         f"clustering halves them into {min(groups)} to {max(groups)} groups, so there is little tree to "
-        "build well, and the classifiers of single labels, which all trees have, decide. That is how we read it; no run here "
-        "tests it."
+        "build well, and the classifiers of single labels, which all trees have, decide. That is how we "
+        "read it; no run here tests it."
     )
 
 
