@@ -13,8 +13,15 @@ from numpy.typing import NDArray
 from labeltree.config import Config, takes_steps
 from labeltree.data.rows import LabelRows, SparseRows
 from labeltree.errors import TrainingError
-from labeltree.kernels.dense_arrays import Blocks, Buffers, Examples, Parameters, Plan, Scratch, Step
+from labeltree.kernels.dense_arrays import Blocks, Examples, Parameters, Step
 from labeltree.kernels.link import SOFTMAX, link_code
+from labeltree.nodes.dense_memory import (
+    aligned_zeros,
+    largest_batch,
+    make_buffers,
+    make_plan,
+    make_scratch,
+)
 from labeltree.parallel import Pool
 from labeltree.tree import LabelTree
 
@@ -87,13 +94,13 @@ class Trainer:
             np.zeros(tree.n_nodes, np.float32),
             np.full(tree.n_nodes, INITIAL_BIAS_SQUARES, np.float32),
         )
-        capacity = _largest_batch(n_visits, self.batch_size)
-        n_positive = _largest_batch(n_positives, self.batch_size)
-        self.plan = _make_plan(X, tree, self.blocks, self.batch_size, capacity, n_positive)
-        self.buffers = _make_buffers(self.batch_size, capacity, config.dim)
+        capacity = largest_batch(n_visits, self.batch_size)
+        n_positive = largest_batch(n_positives, self.batch_size)
+        self.plan = make_plan(X, tree, self.blocks, self.batch_size, capacity, n_positive)
+        self.buffers = make_buffers(self.batch_size, capacity, config.dim)
         n_threads = pool.threads if self.batch_size >= 4 * pool.threads else 1
         max_block = int(np.diff(self.blocks.start).max())
-        self.scratch = [_make_scratch(max_block, self.batch_size, config.dim) for _ in range(n_threads)]
+        self.scratch = [make_scratch(max_block, self.batch_size, config.dim) for _ in range(n_threads)]
 
     def run(self, report: Callable[[Report], None]) -> DenseParameters:
         """All epochs."""
@@ -264,72 +271,9 @@ def make_blocks(
     return start, first, last
 
 
-def aligned_zeros(shape: tuple[int, int]) -> NDArray[np.float32]:
-    """Zeros that start on a cache line, so that a row touches as few lines as it can."""
-    n_bytes = shape[0] * shape[1] * 4
-    raw = np.zeros(n_bytes + 64, np.uint8)
-    offset = -raw.ctypes.data % 64
-    return raw[offset : offset + n_bytes].view(np.float32).reshape(shape)
-
-
 def _random_embedding(random: np.random.Generator, n_features: int, dim: int) -> NDArray[np.float32]:
     embedding = aligned_zeros((n_features, dim))
     random.random(out=embedding, dtype=np.float32)
     embedding *= np.float32(2 * INITIAL_RANGE)
     embedding -= np.float32(INITIAL_RANGE)
     return embedding
-
-
-def _largest_batch(counts: NDArray[np.int64], batch_size: int) -> int:
-    """No batch can have more than the sum of the largest counts."""
-    if len(counts) <= batch_size:
-        return int(counts.sum())
-    return int(np.partition(counts, len(counts) - batch_size)[-batch_size:].sum())
-
-
-def _make_plan(
-    X: SparseRows, tree: LabelTree, blocks: Blocks, batch_size: int, n_visits: int, n_positives: int
-) -> Plan:
-    n_entries = _largest_batch(np.diff(X.indptr), batch_size)
-
-    def ids(*shape: int) -> NDArray[np.int32]:
-        return np.empty(shape, np.int32)
-
-    return Plan(
-        positive=ids(n_positives),
-        node_stamp=np.full(tree.n_nodes, -1, np.int64),
-        block_slot=np.full(len(blocks.start) - 1, -1, np.int32),
-        visit_block=ids(n_visits),
-        visit_example=ids(n_visits),
-        visit_positive=ids(n_visits, 2),
-        example_visit=ids(batch_size + 1),
-        by_block=ids(n_visits),
-        block=ids(n_visits),
-        block_visit=ids(n_visits + 1),
-        feature_slot=np.full(X.n_columns, -1, np.int32),
-        feature=ids(n_entries),
-        feature_entry=ids(n_entries + 1),
-        entry_example=ids(n_entries),
-        entry_value=np.empty(n_entries, np.float32),
-        sizes=np.zeros(3, np.int64),
-    )
-
-
-def _make_buffers(batch_size: int, n_visits: int, dim: int) -> Buffers:
-    return Buffers(
-        hidden=aligned_zeros((batch_size, dim)),
-        example_gradient=aligned_zeros((batch_size, dim)),
-        nothing=np.zeros(batch_size, np.float32),
-        visit_gradient=aligned_zeros((n_visits, dim)),
-        visit_loss=np.zeros(n_visits),
-        sync=np.zeros(112, np.int64),
-    )
-
-
-def _make_scratch(max_block: int, batch_size: int, dim: int) -> Scratch:
-    return Scratch(
-        gradients=np.empty(max_block * batch_size, np.float32),
-        visitors=np.empty(batch_size, np.int32),
-        gradient=np.empty((1, dim), np.float32),
-        scores=np.empty(max_block, np.float32),
-    )

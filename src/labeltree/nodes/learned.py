@@ -22,7 +22,8 @@ from labeltree.config import Config
 from labeltree.data.rows import LabelRows, SparseRows
 from labeltree.kernels.dense_arrays import Blocks
 from labeltree.kernels.link import SOFTMAX
-from labeltree.nodes.dense import DenseParameters, Report, Trainer, aligned_zeros
+from labeltree.nodes.dense import DenseParameters, Report, Trainer
+from labeltree.nodes.dense_memory import aligned_zeros
 from labeltree.parallel import Pool
 from labeltree.tree import LabelTree
 
