@@ -46,6 +46,9 @@ class TreeSearch:
         # Kernels are imported late, but not anew at each call: a call takes microseconds.
         prepare = _dense_search if isinstance(parameters, QuantizedParameters) else _sparse_search
         self.kernels, self.table, self._kept = prepare(tree, arrays, n_features)
+        # Whether a search and `score` give a label the same bits. Dense siblings are summed in fours, a node
+        # alone is not.
+        self.scores_alike = not isinstance(parameters, QuantizedParameters)
 
     @property
     def parameter_bytes(self) -> int:
@@ -181,15 +184,12 @@ def best_of_trees(
     while len(open_rows):
         depth = min(depth, n_labels)
         part = take_rows(arrays, open_rows)
-        bound = np.zeros(len(open_rows))
         ids = np.empty((len(trees), len(open_rows), depth), np.int32)
+        probabilities = np.empty(ids.shape, np.float32)
         for number, search in enumerate(trees):
-            probabilities = np.empty((len(open_rows), depth), np.float32)
-            search.topk(part, depth, np.float32(0.0), normalize, ids[number], probabilities, beam)
-            bound += probabilities[:, -1]
-        rows = np.broadcast_to(np.arange(len(open_rows))[None, :, None], ids.shape)
-        labels = merge_labels(rows[ids >= 0], ids[ids >= 0], len(open_rows))
-        average = average_of_trees(trees, part, labels, normalize)
+            search.topk(part, depth, np.float32(0.0), normalize, ids[number], probabilities[number], beam)
+        bound = probabilities[:, :, -1].sum(axis=0, dtype=np.float64)
+        labels, average = _average_of_found(trees, part, ids, probabilities, normalize)
         best_ids, best = _best_per_row(labels, average, k)
         # A little more than the bound, as averages are rounded in another order. With a bound of 0 all other
         # labels have probability 0, and each tree gave those of the lowest ids.
@@ -199,6 +199,33 @@ def best_of_trees(
         open_rows = open_rows[~done]
         depth *= 2
     return out_ids, out_probabilities
+
+
+def _average_of_found(
+    trees: Sequence[TreeSearch],
+    arrays: Arrays,
+    ids: NDArray[np.int32],
+    probabilities: NDArray[np.float32],
+    normalize: bool,
+) -> tuple[Labels, NDArray[np.float32]]:
+    """All labels that some tree found for a row, with their averages; a tree is asked for the others only."""
+    n_rows, n_labels = ids.shape[1], trees[0].tree.n_labels
+    is_label = ids >= 0
+    row_of = np.broadcast_to(np.arange(n_rows)[:, None], ids.shape[1:])
+    rows = np.broadcast_to(row_of, ids.shape)
+    indptr, merged = merge_labels(rows[is_label], ids[is_label], n_rows)
+    merged_rows = np.repeat(np.arange(n_rows), np.diff(indptr))
+    keys = merged_rows * n_labels + merged
+    total = np.zeros(len(merged))
+    for number, search in enumerate(trees):
+        own = is_label[number] & search.scores_alike
+        place = np.searchsorted(keys, row_of[own] * n_labels + ids[number][own])
+        is_asked = np.ones(len(merged), bool)
+        is_asked[place] = False
+        total[place] += probabilities[number][own]
+        asked = pointers(np.bincount(merged_rows[is_asked], minlength=n_rows)), merged[is_asked]
+        total[is_asked] += search.score(arrays, asked, normalize)
+    return (indptr, merged), (total / len(trees)).astype(np.float32)
 
 
 def _best_per_row(
