@@ -12,7 +12,7 @@ from benchmarks import hs_bars, sparse_bars
 from benchmarks.datasets import ALL_SETS
 from benchmarks.peer_bars import ENOUGH_RUNS, EXTREMETEXT, OURS, SETS, Standing, bars_section
 from benchmarks.report import EMPTY, Record, aligned, groups, number
-from benchmarks.running import Tool
+from benchmarks.running import EXITED, Tool
 
 COMMAND = "python -m benchmarks.compare --overview"
 _OUR_ROWS = {
@@ -67,14 +67,25 @@ def data_sets(records: Iterable[Record]) -> list[str]:
 
 
 def standing_of(records: Iterable[Record], data: str, tools: Mapping[str, Tool]) -> Standing:
-    """The runs with one thread, tools in the order of ``tools``, and apart those with more."""
+    """The runs with one thread, tools in the order of ``tools``, and apart those with more.
+
+    A peer that failed by itself, as its training diverged, has no model to compare with and is left out; not
+    so one that was stopped because it took long.
+    """
     runs: dict[str, list[Record]] = {}
     more_threads: dict[str, list[Record]] = {}
+    failed = set()
     for (tool, threads), found in groups(newest(records, data)).items():
         if "error" not in found[0]:
             (runs if threads == 1 else more_threads).setdefault(tool, []).extend(found)
+        elif EXITED in found[0]["error"]:
+            failed.add(tool)
     order = [*(tool for tool in tools if tool in runs), *(tool for tool in runs if tool not in tools)]
-    peers = {name: tool.module.PREDICTS for name, tool in tools.items() if tool.module.PACKAGE != OURS}
+    peers = {
+        name: tool.module.PREDICTS
+        for name, tool in tools.items()
+        if tool.module.PACKAGE != OURS and name not in failed - runs.keys()
+    }
     return Standing(data, {tool: runs[tool] for tool in order}, peers, more_threads)
 
 

@@ -28,6 +28,9 @@ K = 5
 THREAD_VARIABLES = ("OMP", "OPENBLAS", "MKL", "RAYON")
 
 
+EXITED = "exit code"  # in the message of a run that ended by itself
+
+
 class RunError(Exception):
     """A tool failed; the message says how, in one line."""
 
@@ -174,7 +177,7 @@ class Runner:
             log.seek(0)
             said = log.read()
         if status or not measured.is_file():
-            ended = f"signal {-status}" if status < 0 else f"exit code {status}"
+            ended = f"signal {-status}" if status < 0 else f"{EXITED} {status}"
             raise RunError(f"{what}: {ended}: {last_line(said)}")
         return {**json.loads(measured.read_text(encoding="utf-8")), "wall": wall}
 

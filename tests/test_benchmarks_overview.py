@@ -66,6 +66,20 @@ def record(tool: str, factor: float = 1.0, points: float = 0.0, **given: Any) ->
     }  # fmt: skip
 
 
+IDENTITY = (
+    "data",
+    "tool",
+    "threads",
+    "fingerprint",
+    "digest",
+    "machine",
+    "n_train",
+    "n_test",
+    "n_features",
+    "n_labels",
+)
+
+
 def standing(*records: Record) -> Standing:
     runs: dict[str, list[Record]] = {}
     for run in records:
@@ -105,6 +119,21 @@ def test_parity_with_fasttext(points: float, factor: float, expected: list[str])
     found = standing(record("labeltree-hs", factor, points), record("fasttext-hs", 1.5))
     assert parity(found)[0][-2:] == expected
     assert parity(standing(record("fasttext-hs")))[0][-2:] == ["not measured"] * 2
+
+
+@pytest.mark.parametrize(
+    ("error", "is_left_out"),
+    [("train: exit code 1: RuntimeError: NaN", True), ("train: stopped after 7200 s", False)],
+)
+def test_a_peer_that_fails_by_itself_is_no_rival(
+    error: str, is_left_out: bool, tools: dict[str, Tool]
+) -> None:
+    failed = {key: value for key, value in record("fasttext-ova").items() if key in IDENTITY}
+    records = [run for run in winning() if run["tool"] != "fasttext-ova"] + [{**failed, "error": error}]
+    found = standing_of(records, COOKING, tools)
+    assert ("fasttext-ova" not in found.peers) == is_left_out
+    assert "fasttext-ova" in standing_of([*records, record("fasttext-ova")], COOKING, tools).peers
+    assert f"- fasttext-ova, 1 thread: failed: {error}" in overview(records, tools)
 
 
 def test_all_bars_reached() -> None:
