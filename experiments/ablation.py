@@ -16,8 +16,6 @@ from __future__ import annotations
 
 import functools
 import itertools
-import sys
-import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -26,7 +24,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import labeltree
-from benchmarks.datasets import MissingData, both_files
 from benchmarks.validate import split
 from experiments.ablation_records import (
     FIXED,
@@ -43,6 +40,7 @@ from experiments.ablation_records import (
     records_of,
 )
 from experiments.ledger import Ledger, Record, run_missing
+from experiments.sets import Defaults, Files, add_set_options, chosen_sets, run_sets
 from experiments.writing import command_of, output_folder, parser_of, write_csv
 from labeltree.config import make_config
 from labeltree.data.bad_lines import BadLines
@@ -54,9 +52,12 @@ from labeltree.metrics import evaluate
 from labeltree.streaming import read_rows
 from labeltree.training_data import read_training_data
 
-DATA = "cooking-stackexchange,bibtex,debian-debtags,delicious"
-SEEDS = "1,2,3"  # of the final runs
-QUICK_SEEDS = "1,2"
+DEFAULTS = Defaults(
+    data="cooking-stackexchange,bibtex,debian-debtags,delicious",
+    quick_data="words,numbers",
+    seeds="1,2,3",
+    quick_seeds="1,2",
+)
 TUNING_SEED = 1  # of the rows held out, and of the runs they judge
 
 PAPER_GRID = Grid((0.05, 0.1, 0.5), (0.001, 0.002, 0.003), (20, 30, 40), 100, 500)
@@ -115,7 +116,6 @@ def fit_and_judge(rows: Rows, key: Mapping[str, Any], threads: int) -> Record:
     return {**precisions, "diverged": "", **about, "cpu_seconds": round(seconds, 2)}
 
 
-Files = Callable[[str], tuple[Path, Path]]  # training and test file of a data set
 Run = Callable[[Mapping[str, Any]], Record]  # the result of a key
 
 
@@ -214,28 +214,17 @@ def main(argv: Sequence[str] | None = None) -> None:
     from experiments.ablation_page import write
 
     parser = parser_of(__doc__ or "")
-    parser.add_argument("--data", help=f"comma-separated; default: {DATA}; with --quick generated ones")
-    parser.add_argument(
-        "--seeds", help=f"of the final runs, comma-separated; default: {SEEDS}; with --quick {QUICK_SEEDS}"
-    )
+    add_set_options(parser, DEFAULTS, "of the final runs, ")
     chosen = parser.parse_args(argv)
     folder = output_folder(chosen)
     grid = QUICK_GRID if chosen.quick else PAPER_GRID
-    names = (chosen.data or ("words,numbers" if chosen.quick else DATA)).split(",")
-    seeds = [int(seed) for seed in (chosen.seeds or (QUICK_SEEDS if chosen.quick else SEEDS)).split(",")]
+    names, seeds = chosen_sets(chosen, DEFAULTS)
     ledger = Ledger(folder / "ablation.jsonl")
-    found: dict[str, DataSet] = {}
-    with tempfile.TemporaryDirectory(prefix="labeltree-ablation-") as temporary:
-        scratch = Path(temporary)
-        files = functools.partial(generated_files, scratch) if chosen.quick else both_files
-        runner = Runner(files, scratch, chosen.threads)
-        for name in names:
-            try:
-                found[name] = run_set(ledger, runner, name, seeds, grid)
-            except MissingData as error:
-                print(error, file=sys.stderr)
-    if not found:
-        raise SystemExit("no data set, no page")
+
+    def run(name: str, files: Files, scratch: Path) -> DataSet:
+        return run_set(ledger, Runner(files, scratch, chosen.threads), name, seeds, grid)
+
+    found = run_sets(names, generated_files if chosen.quick else None, run)
     command = command_of("ablation", chosen, "data", "seeds")
     write_csv(folder / "ablation.csv", [record for data in found.values() for record in records_of(data)])
     print(write(folder, found, grid, command))

@@ -14,17 +14,14 @@ from __future__ import annotations
 import functools
 import itertools
 import json
-import sys
-import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
 import labeltree
-from benchmarks.datasets import MissingData, both_files
 from benchmarks.validate import split
 from experiments.hsm_vs_plt_records import (
     KINDS,
@@ -39,6 +36,7 @@ from experiments.hsm_vs_plt_records import (
     score,
 )
 from experiments.ledger import Ledger, Record, run_missing
+from experiments.sets import Defaults, Files, add_set_options, chosen_sets, run_sets
 from experiments.writing import command_of, output_folder, parser_of, write_csv
 from labeltree.config import make_config
 from labeltree.data.bad_lines import BadLines
@@ -49,9 +47,12 @@ from labeltree.streaming import read_rows
 from labeltree.training_data import read_training_data
 
 # Small ones first.
-DATA = "cooking-stackexchange,bibtex,debian-debtags,delicious,wordnet-hypernyms"
-SEEDS = "1,2,3"
-QUICK_SEEDS = "1,2"
+DEFAULTS = Defaults(
+    data="cooking-stackexchange,bibtex,debian-debtags,delicious,wordnet-hypernyms",
+    quick_data="dependent,multi-class",
+    seeds="1,2,3",
+    quick_seeds="1,2",
+)
 K = 5
 TUNING_SEED = 1  # of the rows held out, of the runs they judge, and of the labels kept
 
@@ -120,9 +121,6 @@ def fit_and_judge(rows: Rows, key: Mapping[str, Any], threads: int) -> Record:
     seconds = time.process_time() - began
     found = judge(*model.predict_arrays(rows.judged_X, K, threads=threads), rows.judged_Y)
     return {**found, **about, "diverged": "", "cpu_seconds": round(seconds, 2)}
-
-
-Files = Callable[[str], tuple[Path, Path]]  # training and test file of a data set
 
 
 class Runner:
@@ -207,28 +205,20 @@ def main(argv: Sequence[str] | None = None) -> None:
     from experiments.hsm_vs_plt_page import write
 
     parser = parser_of(__doc__ or "")
-    parser.add_argument("--data", help=f"comma-separated; default: {DATA}; with --quick generated ones")
-    parser.add_argument("--seeds", help=f"comma-separated; default: {SEEDS}; with --quick {QUICK_SEEDS}")
+    add_set_options(parser, DEFAULTS)
     parser.add_argument(
         "--same-only", default="", help="comma-separated: data sets where nothing is tuned (it takes longest)"
     )
     options = parser.parse_args(argv)
     folder = output_folder(options)
-    names = (options.data or ("dependent,multi-class" if options.quick else DATA)).split(",")
-    seeds = [int(seed) for seed in (options.seeds or (QUICK_SEEDS if options.quick else SEEDS)).split(",")]
+    names, seeds = chosen_sets(options, DEFAULTS)
     ledger = Ledger(folder / "hsm_vs_plt.jsonl")
-    found: dict[str, DataSet] = {}
-    with tempfile.TemporaryDirectory(prefix="labeltree-hsm-vs-plt-") as temporary:
-        scratch = Path(temporary)
-        files = functools.partial(generated_files, scratch) if options.quick else both_files
+
+    def run(name: str, files: Files, scratch: Path) -> DataSet:
         runner = Runner(files, scratch, options.threads)
-        for name in names:
-            try:
-                found[name] = run_set(ledger, runner, name, seeds, name in options.same_only.split(","))
-            except MissingData as error:
-                print(error, file=sys.stderr)
-    if not found:
-        raise SystemExit("no data set, no page")
+        return run_set(ledger, runner, name, seeds, name in options.same_only.split(","))
+
+    found = run_sets(names, generated_files if options.quick else None, run)
     command = command_of("hsm_vs_plt", options, "data", "seeds", "same_only")
     records = [record for data in found.values() for record in records_of(data)]
     flat = [{**record, "settings": json.dumps(record["settings"])} for record in records]

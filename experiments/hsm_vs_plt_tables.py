@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from benchmarks.report import EMPTY, aligned
@@ -95,28 +95,30 @@ def one_label_table(data: Mapping[str, DataSet]) -> str:
     return aligned(rows)
 
 
-def probability_table(data: Mapping[str, DataSet]) -> str:
-    """What the first label's probability says, and how often that label is right (P@1)."""
+def _table_of_runs(data: Mapping[str, DataSet], show: Callable[[Sequence[Record]], str]) -> str:
+    """What the runs of each data set, kind of nodes and link show, settings the same for both links."""
     rows = [["data set", *(f"{kind.name} {link.upper()}" for kind in KINDS for link in LINKS)]]
     for name, records in data.items():
-        cells = []
-        for kind in KINDS:
-            for link in LINKS:
-                runs = chosen(records.same, kind.name, link)
-                said = statistics.fmean(run["mean_top_probability"] for run in runs)
-                cells.append(f"{said:.1f} / {statistics.fmean(run['p@1'] for run in runs):.1f}")
+        cells = [show(chosen(records.same, kind.name, link)) for kind in KINDS for link in LINKS]
         rows.append([name, *cells])
     return aligned(rows)
+
+
+def probability_table(data: Mapping[str, DataSet]) -> str:
+    """What the first label's probability says, and how often that label is right (P@1)."""
+
+    def show(runs: Sequence[Record]) -> str:
+        said = statistics.fmean(run["mean_top_probability"] for run in runs)
+        return f"{said:.1f} / {statistics.fmean(run['p@1'] for run in runs):.1f}"
+
+    return _table_of_runs(data, show)
 
 
 def cost_table(data: Mapping[str, DataSet]) -> str:
-    rows = [["data set", *(f"{kind.name} {link.upper()}" for kind in KINDS for link in LINKS)]]
-    for name, records in data.items():
-        cells = []
-        for kind in KINDS:
-            for link in LINKS:
-                runs = chosen(records.same, kind.name, link)
-                seconds = [run["cpu_seconds"] for run in runs if "cpu_seconds" in run]
-                cells.append(f"{min(seconds):.1f}" if seconds else "diverged")
-        rows.append([name, *cells])
-    return aligned(rows)
+    """The least CPU seconds of training."""
+
+    def show(runs: Sequence[Record]) -> str:
+        seconds = [run["cpu_seconds"] for run in runs if "cpu_seconds" in run]
+        return f"{min(seconds):.1f}" if seconds else "diverged"
+
+    return _table_of_runs(data, show)

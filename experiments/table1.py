@@ -11,19 +11,17 @@ missing ones are run, so the page can be written anew in a moment, even where th
 from __future__ import annotations
 
 import contextlib
-import functools
 import itertools
 import json
 import sys
-import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import labeltree
-from benchmarks.datasets import MissingData, both_files
 from experiments.ledger import Ledger, Record, run_missing
+from experiments.sets import Files, run_sets
 from experiments.table1_systems import SYSTEMS, System, peer_records
 from experiments.writing import command_of, output_folder, parser_of, write_csv
 from labeltree.errors import TrainingError
@@ -35,8 +33,6 @@ RUNS = Path("docs") / "results" / "runs.jsonl"
 K = 5
 WARM_UP_ROWS = 300
 N_TIMINGS = 3
-
-Files = Callable[[str], tuple[Path, Path]]  # training and test file of a data set
 
 
 def measure(train: Path, test: Path, key: Mapping[str, Any], threads: int, folder: Path) -> Record:
@@ -129,18 +125,12 @@ def main(argv: Sequence[str] | None = None) -> None:
     names = (options.data or ("dependent" if options.quick else DATA)).split(",")
     runs = [] if options.quick and options.runs is None else read_runs(options.runs or RUNS)
     ledger = Ledger(folder / "table1.jsonl")
-    found: dict[str, list[Record]] = {}
-    with tempfile.TemporaryDirectory(prefix="labeltree-table1-") as temporary:
-        scratch = Path(temporary)
-        files = functools.partial(generated_files, scratch) if options.quick else both_files
-        for name in names:
-            try:
-                ours = run_set(ledger, files, name, systems, options.threads, scratch)
-                found[name] = [*ours, *peer_records(runs, name)]
-            except MissingData as error:
-                print(error, file=sys.stderr)
-    if not found:
-        raise SystemExit("no data set, no page")
+
+    def run(name: str, files: Files, scratch: Path) -> list[Record]:
+        ours = run_set(ledger, files, name, systems, options.threads, scratch)
+        return [*ours, *peer_records(runs, name)]
+
+    found = run_sets(names, generated_files if options.quick else None, run)
     command = command_of("table1", options, "data", "systems")
     records = [record for rows in found.values() for record in rows]
     flat = [{**record, "settings": json.dumps(record.get("settings", {}))} for record in records]

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 from safetensors.numpy import save as safetensors_bytes
 from small_data import make_toy
 
@@ -382,6 +383,15 @@ def test_forged_sparse_models_are_refused(case: str, sparse_content: bytes, tmp_
     assert words in refuse(path, CorruptedModelError)
 
 
+def scrambled(tensor: NDArray[Any], random: np.random.Generator, is_one_byte: bool) -> NDArray[Any]:
+    """A copy with other bytes: one of them, or as many as there are."""
+    copy = tensor.copy()
+    data = copy.view(np.uint8).reshape(-1)
+    places = random.integers(0, len(data), 1 if is_one_byte else len(data))
+    data[places] = random.integers(0, 256, len(places))
+    return copy
+
+
 @pytest.mark.parametrize("name", SparseParameters._fields)
 def test_random_sparse_tensors(name: str, sparse_content: bytes, tmp_path: Path) -> None:
     """Any bytes of a tensor, with a digest that fits: refused, or answered from what is there."""
@@ -390,10 +400,7 @@ def test_random_sparse_tensors(name: str, sparse_content: bytes, tmp_path: Path)
     good, metadata = read_model(path)
     random = np.random.default_rng(sum(name.encode()))
     for number in range(30):
-        tensor = good[f"nodes.0.{name}"].copy()
-        data = tensor.view(np.uint8).reshape(-1)
-        places = random.integers(0, len(data), 1 if number < 20 else len(data))
-        data[places] = random.integers(0, 256, len(places))
+        tensor = scrambled(good[f"nodes.0.{name}"], random, number < 20)
         write_model(path, good | {f"nodes.0.{name}": tensor}, metadata)
         try:
             loaded = labeltree.load(path)
@@ -465,10 +472,7 @@ def test_random_softmax_tensors(
     random = np.random.default_rng(sum(name.encode()))
     n_loaded = 0
     for number in range(15):
-        tensor = good[f"nodes.0.{name}"].copy()
-        data = tensor.view(np.uint8).reshape(-1)
-        places = random.integers(0, len(data), 1 if number < 10 else len(data))
-        data[places] = random.integers(0, 256, len(places))
+        tensor = scrambled(good[f"nodes.0.{name}"], random, number < 10)
         write_model(path, good | {f"nodes.0.{name}": tensor}, metadata)
         try:
             loaded = labeltree.load(path)

@@ -19,9 +19,9 @@ sys.path.insert(0, str(Path(__file__).parents[1]))  # experiments are not part o
 import labeltree
 from experiments import ablation, ablation_page, ablation_tuning
 from experiments.ablation import (
+    DEFAULTS,
     PAPER_GRID,
     QUICK_GRID,
-    QUICK_SEEDS,
     Rows,
     fit_and_judge,
     generated_files,
@@ -369,7 +369,7 @@ def test_quick_runs_everything_and_resumes(
     page = (tmp_path / "ablation.md").read_text()
     ledger = (tmp_path / "ablation.jsonl").read_text()
     n_tuned = sum(len(points("", variant, QUICK_GRID)) for variant in VARIANTS)
-    n_seeds = len(QUICK_SEEDS.split(","))
+    n_seeds = len(DEFAULTS.quick_seeds.split(","))
     assert len(ledger.splitlines()) == 2 * (n_tuned + len(VARIANTS) * (len(QUICK_GRID.lr) + n_seeds))
     assert "`python -m experiments.ablation --quick`" in page
     with (tmp_path / "ablation.csv").open() as file:
@@ -400,7 +400,7 @@ def check_tables(page: str, runs: list[dict[str, str]]) -> None:
             own = [run for run in runs if (run["data"], run["tree"], run["weights"]) == (name, *variant[:2])]
             own = [run for run in own if (float(run["l2"]) > 0) == variant.has_l2]
             last = [run for run in own if run["stage"] == "final"]
-            assert [run["seed"] for run in last] == QUICK_SEEDS.split(",")
+            assert [run["seed"] for run in last] == DEFAULTS.quick_seeds.split(",")
             assert cells[:4] == [
                 variant.title,
                 *(mean_and_deviation(float(r[p]) for r in last) for p in metrics),
