@@ -48,11 +48,13 @@ def _quantize_rows(vectors: NDArray[np.float32]) -> tuple[NDArray[np.int8], NDAr
         rows = slice(start, start + n_rows)
         largest = np.abs(vectors[rows]).max(axis=1, initial=0.0)
         scale[rows] = largest / np.float32(_LARGEST)
-        # Zeros, and what is so small that the inverse of its scale is infinite, become 0.
         with np.errstate(divide="ignore", over="ignore"):
             steps = np.where(scale[rows] > 0.0, np.float32(1.0) / scale[rows], np.float32(0.0))
-        steps[~np.isfinite(steps)] = 0.0
+        is_tiny = ~np.isfinite(steps)  # float32 has no inverse of so small a scale
+        steps[is_tiny] = 0.0
         product = vectors[rows] * steps[:, None]
+        if is_tiny.any():
+            product[is_tiny] = vectors[rows][is_tiny] / scale[rows][is_tiny, None].astype(np.float64)
         np.rint(product, out=product)
         np.clip(product, -_LARGEST, _LARGEST, out=product)
         rounded[rows] = product
