@@ -28,9 +28,11 @@ from typing import Any
 from benchmarks import report
 from benchmarks.datasets import ALL_SETS, MissingData, data_file
 from benchmarks.environments import InstallError, cache_folder
-from benchmarks.overview import write_overview, write_readme
+from benchmarks.overview import data_sets
+from benchmarks.pages import outdated, runs_of, write_pages, write_readme
 from benchmarks.preparing import Prepared, prepare
 from benchmarks.running import RunError, Runner, Tool, discover, fingerprint
+from labeltree.parallel import available_threads
 
 ROOT = Path(__file__).parents[1]
 TOOLS = Path(__file__).parent / "tools"
@@ -82,6 +84,11 @@ class Ledger:
             found += [record for record in self.records if wanted.items() <= record.items()]
         return found
 
+    def succeeded(self, tool: str, prepared: Prepared) -> bool:
+        """Whether this tool has been run on this data, ever."""
+        wanted = {"data": prepared.name, "tool": tool, "digest": prepared.digest}
+        return any(wanted.items() <= record.items() and "error" not in record for record in self.records)
+
 
 def pending(tools: Sequence[Tool], threads: Sequence[int], repeats: int) -> Iterator[tuple[int, Tool, int]]:
     """Repeat, tool and number of threads of every run: interleaved, so that a slow minute hits all alike."""
@@ -120,6 +127,7 @@ def compare(
         "n_test": prepared.test.X.n_rows,
         "n_features": prepared.train.X.n_columns,
         "n_labels": prepared.train.Y.n_labels,
+        "cpus": available_threads(),  # fewer than the machine has where this process is bound to some
     }
     given_up: set[tuple[str, int]] = set()
     for repeat, tool, n_threads in pending(tools, threads, repeats):
@@ -129,6 +137,8 @@ def compare(
         ]  # fmt: skip
         is_dear = any(record["run_s"] > budget for record in done)
         if len(done) >= repeat or is_dear or (tool.name, n_threads) in given_up:
+            continue
+        if tool.stands_in_for and ledger.succeeded(tool.stands_in_for, prepared):
             continue
         record = {
             "tool": tool.name, "threads": n_threads, "repeat": repeat, "fingerprint": tool.fingerprint,
@@ -189,9 +199,8 @@ def compare_set(
     chosen: argparse.Namespace,
     runner: Runner,
     ledger: Ledger,
-    command: str,
 ) -> None:
-    """The runs of one data set, its table and its page."""
+    """The runs of one data set and their table."""
     try:
         train, test = data_file(name, "train"), data_file(name, "test")
     except MissingData as error:
@@ -200,21 +209,9 @@ def compare_set(
     prepared = prepare(name, train, test, runner.cache)
     threads = [int(number) for number in chosen.threads.split(",")]
     compare(prepared, tools, threads, chosen.repeats, runner, ledger, chosen.budget)
-    # The page keeps tools of earlier comparisons, as long as they are what they were.
-    records = ledger.valid(name, list(known.values()), prepared.digest)
-    if not records:
-        return
     columns = (*report.ACCURACY, *report.TRAINING, *report.PREDICTION)
+    records = runs_of(ledger.records, known, name)
     print(f"\n## {name}\n\n{report.table(records, columns, spread=False)}\n", flush=True)
-    if chosen.plot:
-        from benchmarks.plotting import plot
-
-        for path in plot(name, records, chosen.output):
-            print(f"wrote {path}")
-    figures = sorted(path.name for path in chosen.output.glob(f"{name}-*.svg"))
-    notes = {tool: found.module.NOTE for tool, found in known.items()}
-    page = report.page(name, records, notes, command, figures)
-    (chosen.output / f"{name}.md").write_text(page, encoding="utf-8")
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -222,13 +219,16 @@ def main(argv: Sequence[str] | None = None) -> None:
     known = discover(chosen.tools_folder)
     tools = choose(chosen.tools, known)
     ledger, runner = Ledger(chosen.output), Runner(cache_folder(), chosen.timeout)
-    command = "python -m benchmarks.compare " + " ".join(sys.argv[1:] if argv is None else argv)
-    for name in chosen.data.split(",") if chosen.data else ():
-        compare_set(name, tools, known, chosen, runner, ledger, command)
+    names = chosen.data.split(",") if chosen.data else []
+    for name in names:
+        compare_set(name, tools, known, chosen, runner, ledger)
     if chosen.overview or ledger.records:
-        page = write_overview(ledger.records, known, chosen.output)
+        drawn = (names or data_sets(ledger.records)) if chosen.plot else ()
+        page = write_pages(ledger.records, known, chosen.output, drawn)
         if chosen.overview:
             print(page)
+        for found in outdated(ledger.records, known):
+            print(f"runs of an earlier state: {found}", file=sys.stderr)
     if chosen.readme:
         write_readme(ledger.records, known, chosen.readme)
 

@@ -1,18 +1,17 @@
-"""All recorded runs on one page, and the table of the README: written from runs.jsonl, without running."""
+"""All recorded runs as one page, and the table of the README: texts made of records, nothing is run."""
 
 from __future__ import annotations
 
 import statistics
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import NamedTuple
 
 from benchmarks import hs_bars, sparse_bars
 from benchmarks.datasets import ALL_SETS
 from benchmarks.peer_bars import ENOUGH_RUNS, EXTREMETEXT, OURS, SETS, Standing, bars_section
 from benchmarks.report import EMPTY, Record, aligned, groups, number
-from benchmarks.running import EXITED, Tool
+from benchmarks.running import TRAINING_FAILED, Tool
 
 COMMAND = "python -m benchmarks.compare --overview"
 _OUR_ROWS = {
@@ -20,8 +19,6 @@ _OUR_ROWS = {
     "labeltree-sparse-3": "**labeltree**, `--trees 3`",
     "labeltree": "**labeltree**, `--nodes dense`",
 }
-BEGIN = "<!-- begin of the results, written by python -m benchmarks.compare --readme -->"
-END = "<!-- end of the results -->"
 
 
 class Column(NamedTuple):
@@ -50,14 +47,20 @@ WITHOUT_BEST = ("parse_cpu_s",)  # tools that do not separate it would look wors
 def newest(records: Iterable[Record], data: str) -> list[Record]:
     """The runs of a data set that can stand side by side, whatever the source is now.
 
-    Of the machine and the features of the last run; of each tool those made as its last one was.
+    Of the machine and the features of the last run; of each tool those made as its last one was; of a
+    repeat that was made again the last one that succeeded.
     """
     found = [record for record in records if record["data"] == data]
     if not found:
         return []
     found = [r for r in found if (r["machine"], r["digest"]) == (found[-1]["machine"], found[-1]["digest"])]
     last = {record["tool"]: record["fingerprint"] for record in found}
-    return [record for record in found if record["fingerprint"] == last[record["tool"]]]
+    kept: dict[tuple[str, int, int], Record] = {}
+    for record in found:
+        repeat = record["tool"], record["threads"], record["repeat"]
+        if record["fingerprint"] == last[record["tool"]] and not (repeat in kept and "error" in record):
+            kept[repeat] = record
+    return list(kept.values())
 
 
 def data_sets(records: Iterable[Record]) -> list[str]:
@@ -69,8 +72,8 @@ def data_sets(records: Iterable[Record]) -> list[str]:
 def standing_of(records: Iterable[Record], data: str, tools: Mapping[str, Tool]) -> Standing:
     """The runs with one thread, tools in the order of ``tools``, and apart those with more.
 
-    A peer that failed by itself, as its training diverged, has no model to compare with and is left out; not
-    so one that was stopped because it took long.
+    A peer whose training failed by itself has no model to compare with and is left out, or another variant
+    stands in for it; not so one that was stopped because it took long.
     """
     runs: dict[str, list[Record]] = {}
     more_threads: dict[str, list[Record]] = {}
@@ -78,20 +81,22 @@ def standing_of(records: Iterable[Record], data: str, tools: Mapping[str, Tool])
     for (tool, threads), found in groups(newest(records, data)).items():
         if "error" not in found[0]:
             (runs if threads == 1 else more_threads).setdefault(tool, []).extend(found)
-        elif EXITED in found[0]["error"]:
+        elif threads == 1 and found[0]["error"].startswith(TRAINING_FAILED):
             failed.add(tool)
     order = [*(tool for tool in tools if tool in runs), *(tool for tool in runs if tool not in tools)]
     peers = {
         name: tool.module.PREDICTS
         for name, tool in tools.items()
-        if tool.module.PACKAGE != OURS and name not in failed - runs.keys()
+        if tool.module.PACKAGE != OURS
+        and name not in failed
+        and (tool.stands_in_for is None or tool.stands_in_for in failed)
     }
-    return Standing(data, {tool: runs[tool] for tool in order}, peers, more_threads)
+    return Standing(data, {tool: runs[tool] for tool in order}, peers, more_threads, sorted(failed))
 
 
-def overview(records: Sequence[Record], tools: Mapping[str, Tool], pages: Iterable[str] = ()) -> str:
-    """The page of all data sets; ``pages`` are the data sets that have one of their own."""
-    names, linked = data_sets(records), set(pages)
+def overview(records: Sequence[Record], tools: Mapping[str, Tool]) -> str:
+    """The page of all data sets."""
+    names = data_sets(records)
     counted = [record for name in names for record in newest(records, name)]
     sections = [
         "# Results",
@@ -102,12 +107,11 @@ def overview(records: Sequence[Record], tools: Mapping[str, Tool], pages: Iterab
         _circumstances(counted),
     ]
     for name in names:
-        page = f" [Every number with its spread]({name}.md)." if name in linked else ""
         first = newest(records, name)[0]
         sections += [
             f"## {name}",
             f"{first['n_train']} training rows, {first['n_test']} test rows, {first['n_features']} features, "
-            f"{first['n_labels']} labels.{page}",
+            f"{first['n_labels']} labels. [Every number with its spread]({name}.md).",
             _compact_table(standing_of(records, name, tools)),
         ]
         failures = _failures(newest(records, name))
@@ -221,9 +225,10 @@ def _best_peers(standing: Standing) -> dict[str, str]:
         return float("inf") if mean is None else mean
 
     def against_ours(peer: str) -> float:
-        """Its time per row as a multiple of labeltree's from the same input."""
+        """Its time per row as a multiple of labeltree's default from the same input."""
+        ours = next(tool for tool in _OUR_ROWS if tool in standing.runs)
         fields = ("batch_text_us", "batch_vectors_us")
-        return min(cost(peer, field) / (standing.mean(OURS, field) or 1.0) for field in fields)
+        return min(cost(peer, field) / (standing.mean(ours, field) or 1.0) for field in fields)
 
     roles: dict[str, list[str]] = {}
     best = max(measured, key=lambda peer: statistics.mean(standing.precisions(peer) or [0.0]))
@@ -235,24 +240,3 @@ def _best_peers(standing: Standing) -> dict[str, str]:
     if EXTREMETEXT in measured:
         roles.setdefault(EXTREMETEXT, []).append("the original")
     return {peer: f"{peer}, {', '.join(found)}" for peer, found in roles.items()}
-
-
-def replace_section(text: str, section: str) -> str:
-    """The README with ``section`` between its two markers."""
-    if text.count(BEGIN) != 1 or text.count(END) != 1 or text.index(BEGIN) > text.index(END):
-        raise SystemExit(f"the README must have these two lines once, in this order:\n{BEGIN}\n{END}")
-    before, _, rest = text.partition(BEGIN)
-    return f"{before}{BEGIN}\n{section}\n{END}{rest.partition(END)[2]}"
-
-
-def write_overview(records: Sequence[Record], tools: Mapping[str, Tool], folder: Path) -> str:
-    """Write the page into the folder of the results; the page."""
-    page = overview(records, tools, (path.stem for path in folder.glob("*.md")))
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / "README.md").write_text(page, encoding="utf-8")
-    return page
-
-
-def write_readme(records: Sequence[Record], tools: Mapping[str, Tool], path: Path) -> None:
-    text = replace_section(path.read_text(encoding="utf-8"), readme_section(records, tools))
-    path.write_text(text, encoding="utf-8")

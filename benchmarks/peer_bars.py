@@ -20,6 +20,7 @@ OURS, OURS_LIKE_EXTREMETEXT, EXTREMETEXT = "labeltree", "labeltree-xt", "extreme
 TIMES_FASTER = 10.0
 SLACK = 0.2  # points of P@k that noise may take
 ENOUGH_RUNS, FEWER = 3, "fewer than 3:"
+FEW_RUNS = ", few runs"  # after a verdict of such means
 MOST_NAMED = 3  # more tools of few runs are only counted
 # The tools with one fast model for all nodes: those a dense tree competes with in training.
 TRAINING_PEERS = ("extremetext", "fasttext", "vowpalwabbit")
@@ -35,6 +36,7 @@ class Standing(NamedTuple):
     runs: Mapping[str, Sequence[Record]]  # tool -> its successful runs with one thread
     peers: Mapping[str, Sequence[str]]
     more_threads: Mapping[str, Sequence[Record]] = MappingProxyType({})
+    failed: Sequence[str] = ()  # tools whose training failed by itself: they are not among the peers
 
     def mean(self, tool: str, field: str) -> float | None:
         values = [run[field] for run in self.runs.get(tool, ()) if run.get(field) is not None]
@@ -256,25 +258,34 @@ def bars_section(
 ) -> str:
     """All bars as Markdown, what came of them in front."""
     verdicts: list[str] = []
-    n_weak = 0
     sections = []
     for bar in bars:
         rows = [["data set", *bar.columns]]
         for standing in standings:
             for cells in bar.rows(standing):
-                rows.append([standing.data, *cells])
-                found = cells[-bar.n_verdicts :]
-                verdicts += found
-                if any(cell.startswith(FEWER) for cell in cells):
-                    n_weak += sum(verdict.startswith(REACHED) for verdict in found)
+                rows.append([standing.data, *marked(cells, bar.n_verdicts)])
+                verdicts += rows[-1][-bar.n_verdicts :]
         sections += [f"### {bar.title}", bar.promise, aligned(rows)]
     counts = [
         f"{sum(verdict.startswith(word) for verdict in verdicts)} {word}"
         for word in (REACHED, MISSED, NOT_MEASURED)
     ]
+    n_weak = sum(verdict.endswith(FEW_RUNS) for verdict in verdicts)
     head = (
         f"Verdicts: {', '.join(counts)}; {n_weak} of those reached rest on fewer than {ENOUGH_RUNS} runs of "
         "some tool. Training is CPU time of the whole process with warm caches, parsing shown apart where a "
         "tool separates it. A tool in brackets is the reason of the verdict."
     )
+    for standing in standings:
+        if standing.failed:
+            head += f" {standing.data} is without {', '.join(standing.failed)}, whose training failed there."
     return "\n\n".join([f"## {title}", head, *sections])
+
+
+def marked(cells: Sequence[str], n_verdicts: int) -> list[str]:
+    """The cells of a row, its verdicts (the last ones) with a mark if they rest on few runs."""
+    is_weak = any(cell.startswith(FEWER) for cell in cells)
+    verdicts = [
+        cell + FEW_RUNS if is_weak and cell.startswith(REACHED) else cell for cell in cells[-n_verdicts:]
+    ]
+    return [*cells[:-n_verdicts], *verdicts]

@@ -101,11 +101,12 @@ def page(
 ) -> str:
     """The results page of one data set."""
     first = records[0]
-    used = {record["tool"]: record.get("version") for record in records if "error" not in record}
+    used = {record["tool"]: record for record in records if "error" not in record}
     sections = [
         f"# {name}",
-        f"Written by `{command}`, with the runs of earlier commands that still count. Each number is mean "
-        "[least..most] over the runs. How they are measured: [benchmarks](../benchmarks.md).",
+        f"Written by `{command}` from the runs in [runs.jsonl](runs.jsonl): of each tool the newest ones. "
+        "Each number is mean [least..most] over the runs. How they are measured: "
+        "[benchmarks](../benchmarks.md).",
         f"{first['n_train']} training rows, {first['n_test']} test rows, {first['n_features']} features, "
         f"{first['n_labels']} labels. Machine: {first['machine']}.",
         "## Accuracy (percent, all test rows)",
@@ -116,6 +117,10 @@ def page(
         table(records, PREDICTION, spread=True),
         *(f"![{name}]({figure})" for figure in figures),
         "## Tools",
-        "\n".join(f"- **{tool}** {version}: {notes.get(tool, '')}." for tool, version in used.items()),
+        "\n".join(
+            f"- **{tool}** {run['version']} ({run['fingerprint']}): {notes.get(tool, '')}."
+            for tool, run in used.items()
+        ),
+        "In brackets: a digest of the tool's file and settings here, of labeltree also of its source.",
     ]
     return "\n\n".join(sections) + "\n"

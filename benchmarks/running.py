@@ -26,9 +26,8 @@ from labeltree.metrics import calibration_error, evaluate
 
 K = 5
 THREAD_VARIABLES = ("OMP", "OPENBLAS", "MKL", "RAYON")
-
-
-EXITED = "exit code"  # in the message of a run that ended by itself
+EXITED = "exit code"  # in the message of a process that ended by itself
+TRAINING_FAILED = f"train: {EXITED}"  # how the message of a run without a model begins
 
 
 class RunError(Exception):
@@ -43,6 +42,12 @@ class Tool(NamedTuple):
     module: ModuleType
     settings: dict[str, Any]
     fingerprint: str  # changes with what the tool does here: old runs are not mistaken for new ones
+
+    @property
+    def stands_in_for(self) -> str | None:
+        """The variant that this one is only for: it counts where training of that one fails by itself."""
+        found: str | None = getattr(self.module, "STANDS_IN", {}).get(self.name)
+        return found
 
     def predicts(self, prepared: Prepared) -> tuple[str, ...]:
         """The kinds of input that it takes and this data set has."""
@@ -98,7 +103,10 @@ class Runner:
             return
         with tempfile.TemporaryDirectory(prefix="labeltree-toy-") as folder:
             toy = make_toy(Path(folder))
-            self._measure(tool, python, toy, 1, 1, Path(folder))
+            try:
+                self._measure(tool, python, toy, 1, 1, Path(folder))
+            except RunError as error:
+                raise RunError(f"rehearsal: {error}") from None
         self.rehearsed.add(tool.name)
 
     def _measure(
@@ -140,6 +148,7 @@ class Runner:
                 f"batch_{kind}_us": batch["seconds"] / max(batch["n_rows"], 1) * 1e6,
                 f"p50_{kind}_us": online.get("p50_us"),
                 f"p99_{kind}_us": online.get("p99_us"),
+                f"calls_{kind}": online.get("calls"),
                 "load_s": batch["sections"]["load"]["wall"],
                 "predict_peak_bytes": batch["peak_bytes"],
             }
@@ -219,11 +228,12 @@ def filled(rows: Sequence[Sequence[float]], missing: float, dtype: type) -> Any:
 
 
 def make_toy(folder: Path) -> Prepared:
-    """A few lines whose words give away their labels."""
+    """A few lines whose words give away their labels; large enough for all that is compiled when needed."""
     for part, n_rows in (("train", 2000), ("test", 40)):
         lines = []
         for i in range(n_rows):
             first, second = i % 200, (5 * i + 1) % 200  # enough labels for several levels of a tree
-            lines.append(f"__label__t{first} __label__t{second} a{first} b{second} word{i % 7} the\n")
+            others = " ".join(f"word{(37 * i + 11 * j) % 5000}" for j in range(30))  # long label profiles
+            lines.append(f"__label__t{first} __label__t{second} a{first} b{second} {others} the\n")
         (folder / f"{part}.txt").write_text("".join(lines), encoding="utf-8")
     return prepare("toy", folder / "train.txt", folder / "test.txt", folder)

@@ -185,7 +185,7 @@ def cheaper(standing: Standing, field: str, times: float) -> tuple[str, str, str
     if ours is None:
         return "-", "-", f"{NOT_MEASURED} ({SPARSE})"
     if not checks:
-        return "none", "-", REACHED
+        return "none", "-", f"{REACHED} (no rival)"
     rivals = [peer for peer, counts in as_accurate(standing).items() if counts]
     rival, least = fastest(standing, rivals, field, scale_of(field))
     lead = f"{number(least / ours)} times" if least is not None else "-"
@@ -261,8 +261,8 @@ BARS = (
     ),
     Bar(
         "Accuracy, three trees or both kinds of nodes",
-        "P@1/3/5 above the best peer at any setting of its own, and above what peers were seen to reach "
-        "before, for one of the two.",
+        "P@1/3/5 above every peer that has runs on the data set, napkinXC, Omikuji and PECOS at least, and "
+        "above what peers were seen to reach before, for one of the two.",
         (THREE, BOTH, "highest of the peers", "runs", "verdict"),
         1,
         several_trees,

@@ -145,9 +145,9 @@ def test_compare_runs_resumes_and_reports_failures(toy: Prepared, fakes: Path, t
         assert record["p50_text_us"] <= record["p99_text_us"]
         assert 0 < record["parse_cpu_s"] < record["train_cpu_s"]
     assert [record["error"] for record in by_tool["broken"]] == [
-        "train: exit code 1: ValueError: no such luck"
+        "rehearsal: train: exit code 1: ValueError: no such luck"
     ]
-    assert by_tool["slow"][0]["error"] == "train: stopped after 2 s"
+    assert by_tool["slow"][0]["error"] == "rehearsal: train: stopped after 2 s"
     written = read_ledger(output)
     assert len(written) == len(records)
     assert all(record in written for record in records)
@@ -191,6 +191,23 @@ def test_dear_runs_are_not_repeated(toy: Prepared, fakes: Path, tmp_path: Path) 
     assert len(records) == 1
 
 
+@pytest.mark.parametrize(("stand_in", "other"), [("broken", "oracle"), ("oracle", "broken")])
+def test_a_stand_in_runs_only_where_the_other_failed(
+    stand_in: str, other: str, toy: Prepared, fakes: Path, tmp_path: Path
+) -> None:
+    tools = discover(fakes)
+    tools[stand_in].module.STANDS_IN = {stand_in: other}  # type: ignore[attr-defined]
+    runner = Runner(tmp_path / "cache", timeout=60)
+    runner.rehearsed |= {stand_in, other}
+    ledger = compare.Ledger(tmp_path / "out")
+    records = compare.compare(toy, [tools[other], tools[stand_in]], (1,), 1, runner, ledger)
+    found = {record["tool"]: record.get("error") for record in records}
+    if stand_in == "broken":
+        assert found == {"oracle": None}
+    else:
+        assert found == {"broken": "train: exit code 1: ValueError: no such luck", "oracle": None}
+
+
 def test_command_prints_table_and_page(
     fakes: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -212,14 +229,14 @@ def test_command_prints_table_and_page(
     assert [line.split("|")[1].strip() for line in lines] == ["tool", "oracle", "broken"]
     assert "no such luck" in lines[2]
     page = (tmp_path / "out" / "toy.md").read_text()
-    assert "--data toy,absent" in page
+    assert "| oracle | 1 " in page
     assert compare.machine() in page
     assert str(tmp_path / "cache") not in page
     record = read_ledger(tmp_path / "out")[0]
     assert len(record["date"]) == len("2000-01-01")
     overview = (tmp_path / "out" / "README.md").read_text()
     assert "[Every number with its spread](toy.md)" in overview
-    assert "broken, 1 thread: failed: train: exit code 1: ValueError: no such luck" in overview
+    assert "broken, 1 thread: failed: rehearsal: train: exit code 1: ValueError: no such luck" in overview
 
 
 def test_labeltree_is_measured_with_both_inputs(toy: Prepared, tmp_path: Path) -> None:

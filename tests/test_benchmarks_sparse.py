@@ -107,7 +107,7 @@ def test_nobody_as_accurate_leaves_nobody_to_beat(tools: dict[str, Tool]) -> Non
     runs = [run for run in winning() if run["tool"] not in PEERS] + fast
     (row,) = sparse_bars.single_rows(standing_of(runs, WORDNET, tools))
     assert row[:4] == ["8.00", "none", "-", "0.800 (napkinxc-plt)"]
-    assert row[-1] == "reached"
+    assert row[-1] == "reached (no rival)"
 
 
 def test_missing_runs_are_not_measured(tools: dict[str, Tool]) -> None:

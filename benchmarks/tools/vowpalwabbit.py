@@ -12,8 +12,9 @@ PACKAGE = "vowpalwabbit"
 READS = ("vw", "npz")
 PREDICTS = ("vectors",)
 THREADS = (1,)  # it learns on one
-# Its PLT demo: 16-ary tree, step 0.5, no hold-out. The demo makes 5 passes.
-VARIANTS: dict[str, dict[str, Any]] = {"vowpalwabbit-plt": {"kary_tree": 16, "l": 0.5, "passes": 5, "b": 28}}
+# Its PLT demo: 16-ary tree, step 0.5, 5 passes, no hold-out, a larger table of weights for many labels.
+VARIANTS: dict[str, dict[str, Any]] = {"vowpalwabbit-plt": {"kary_tree": 16, "l": 0.5, "passes": 5}}
+MANY_LABELS, FEW_BITS, MANY_BITS = 10_000, 28, 30
 NOTE = "settings of its PLT demo; labeltree's vectors; it parses beside learning; predicts ready examples"
 
 
@@ -25,7 +26,8 @@ def train(job: Job) -> None:
     job.section("import")
     import vowpalwabbit
 
-    options = " ".join(f"{'-' if len(name) == 1 else '--'}{name} {v}" for name, v in job.settings.items())
+    settings = {**job.settings, "b": FEW_BITS if job.n_labels < MANY_LABELS else MANY_BITS}
+    options = " ".join(f"{'-' if len(name) == 1 else '--'}{name} {v}" for name, v in settings.items())
     job.section("train")  # parsing runs beside learning
     model = vowpalwabbit.Workspace(
         f"--plt {job.n_labels} {options} --loss_function logistic --holdout_off --quiet -k "
