@@ -1,10 +1,10 @@
-"""The promises of the dense tree, measured: each section prints its numbers beside the bar.
+"""What we promise of training and prediction with defaults: each section prints its numbers beside the bar.
 
-    python -m benchmarks.bars [SECTION ...] [--seeds 3] [--data NAME,NAME]
+    python -m benchmarks.bars [SECTION ...] [--nodes sparse,dense] [--seeds 3] [--data NAME,NAME]
 
-Every `labeltree train` runs as its own process, with the command line's defaults; CPU time is user + system
-time of all its threads, and kernel caches are warm except for `compile`. Parsing has its own command,
-`python -m benchmarks.parsing`.
+For each kind of nodes. Every `labeltree train` runs as its own process, with the command line's defaults but
+for `--nodes`; CPU time is user + system time of all its threads, and kernel caches are warm except for
+`compile`. Parsing has its own command, `python -m benchmarks.parsing`.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from benchmarks.datasets import ALL_SETS, MissingData, data_file
 
@@ -65,6 +65,15 @@ def run(
     return Run(output, usage.ru_utime + usage.ru_stime, time.perf_counter() - began)
 
 
+def train(name: str, nodes: str, model: Path, *options: str, **how: Any) -> Run:
+    """Run `labeltree train` on a data set."""
+    return run(*train_command(name, nodes, model), *options, **how)
+
+
+def train_command(name: str, nodes: str, model: Path) -> tuple[str, ...]:
+    return ("train", str(data_file(name, "train")), "-o", str(model), "--quiet", "--nodes", nodes)
+
+
 # The operating system's account of a child begins with the size of its parent; the child itself knows better.
 TELLS_PEAK = """
 from benchmarks.worker import peak_bytes
@@ -88,11 +97,11 @@ def verdict(reached: bool) -> str:
 def accuracy(folder: Path, chosen: argparse.Namespace) -> None:
     """P@1/3/5 of the defaults over all test rows: mean and spread over seeds."""
     print("\n## accuracy: `labeltree train` + `labeltree test`, defaults, mean [lowest..highest] over seeds")
-    for name in chosen.data:
+    for name, nodes in itertools.product(chosen.data, chosen.nodes):
         scores = []
         for seed in range(1, chosen.seeds + 1):
             model = folder / "accuracy.labeltree"
-            run("train", str(data_file(name, "train")), "-o", str(model), "--quiet", "--seed", str(seed))
+            train(name, nodes, model, "--seed", str(seed))
             tested = run("test", str(model), str(data_file(name, "test")), "--json")
             result = json.loads(tested.output.splitlines()[-1])
             scores.append([100 * result[f"p@{k}"] for k in (1, 3, 5)])
@@ -106,15 +115,18 @@ def accuracy(folder: Path, chosen: argparse.Namespace) -> None:
         if bar:
             reached = all(mean >= wanted for mean, wanted in zip(means, bar, strict=True))
             shown += f"  bar {'/'.join(map(str, bar))}: {verdict(reached)}"
-        print(f"{name:<24}{shown}", flush=True)
+        print(f"{name:<24}{nodes:<8}{shown}", flush=True)
 
 
 def cost(folder: Path, chosen: argparse.Namespace) -> None:
     """CPU time of the whole `labeltree train` process."""
-    print("\n## training cost: CPU seconds of the whole process; best of three where there is a bar")
-    for name in chosen.data:
-        arguments = ("train", str(data_file(name, "train")), "-o", str(folder / "cost.labeltree"), "--quiet")
-        runs = {threads: [run(*arguments, "--threads", threads) for _ in range(3)] for threads in ("1", "2")}
+    print("\n## training cost: CPU seconds of the whole process, best of three")
+    for name, nodes in itertools.product(chosen.data, chosen.nodes):
+        model = folder / "cost.labeltree"
+        runs = {
+            threads: [train(name, nodes, model, "--threads", threads) for _ in range(3)]
+            for threads in ("1", "2")
+        }
         shown = "  ".join(
             f"{threads} thread(s): CPU {min(r.cpu_seconds for r in part):.1f} s, "
             f"wall {min(r.wall_seconds for r in part):.1f} s"
@@ -124,7 +136,7 @@ def cost(folder: Path, chosen: argparse.Namespace) -> None:
         if bar:
             worst = max(min(r.cpu_seconds for r in part) for part in runs.values())
             shown += f"  bar {bar:.0f} s: {verdict(worst <= bar)}"
-        print(f"{name:<24}{shown}", flush=True)
+        print(f"{name:<24}{nodes:<8}{shown}", flush=True)
 
 
 def determinism(folder: Path, chosen: argparse.Namespace) -> None:
@@ -132,10 +144,9 @@ def determinism(folder: Path, chosen: argparse.Namespace) -> None:
     print("\n## determinism: SHA-256 of the model files of --threads 1, 2, 1, 2")
     for name, nodes in itertools.product(chosen.data, chosen.nodes):
         model = folder / "same.labeltree"
-        arguments = ("train", str(data_file(name, "train")), "-o", str(model), "--quiet", "--nodes", nodes)
         digests = []
         for threads in ("1", "2", "1", "2"):
-            run(*arguments, "--threads", threads)
+            train(name, nodes, model, "--threads", threads)
             digests.append(hashlib.sha256(model.read_bytes()).hexdigest()[:16])
         reached = verdict(len(set(digests)) == 1)
         print(f"{name:<24}{nodes:<8}{' '.join(digests)}  bar identical: {reached}", flush=True)
@@ -150,10 +161,10 @@ def memory(folder: Path, chosen: argparse.Namespace) -> None:
     from labeltree.training import read_training_data
 
     print("\n## memory: peak resident size of `labeltree train`")
-    for name in MEMORY_SETS:
-        path, model = data_file(name, "train"), folder / "memory.labeltree"
-        peak = peak_of("train", str(path), "-o", str(model), "--quiet")
-        data = read_training_data(str(path), None, Config())
+    for name, nodes in itertools.product(MEMORY_SETS, chosen.nodes):
+        model = folder / "memory.labeltree"
+        peak = peak_of(*train_command(name, nodes, model))
+        data = read_training_data(str(data_file(name, "train")), None, Config())
         with Pool(1) as pool:
             profiles = label_profiles(data.X, data.Y, pool)
         csr = sum(array.nbytes for array in (*data.X[:3], *data.Y[:2]))
@@ -161,7 +172,7 @@ def memory(folder: Path, chosen: argparse.Namespace) -> None:
         parameters = load(model).inspect()["parameter_bytes"]
         bar = 2.5 * (csr + profile_bytes + parameters) + 300e6
         print(
-            f"{name:<24}peak {peak / 1e6:.0f} MB; data {csr / 1e6:.0f} + profiles "
+            f"{name:<24}{nodes:<8}peak {peak / 1e6:.0f} MB; data {csr / 1e6:.0f} + profiles "
             f"{profile_bytes / 1e6:.0f} + parameters {parameters / 1e6:.0f} MB  "
             f"bar {bar / 1e6:.0f} MB: {verdict(peak <= bar)}",
             flush=True,
@@ -182,47 +193,56 @@ def best_microseconds(function: Callable[[], object], repeats: int, rounds: int 
 
 def prediction(folder: Path, chosen: argparse.Namespace) -> None:
     """Batch, single prepared row, raw string; one thread, k=5."""
+    print("\n## prediction: wordnet-hypernyms, k=5, CPU time of one thread, best of 15 rounds")
+    name, file = "wordnet-hypernyms", folder / "prediction.labeltree"
+    test = data_file(name, "test")
+    lines = test.read_text().splitlines()[:200]
+    texts = [" ".join(w for w in line.split() if not w.startswith("__label__")) for line in lines]
+    for nodes in chosen.nodes:
+        train(name, nodes, file)
+        for what, bar, microseconds in prediction_times(file, test, texts):
+            reached = verdict(microseconds <= bar)
+            print(f"{what:<24}{nodes:<8}{microseconds:.1f} µs  bar {bar} µs: {reached}", flush=True)
+
+
+def prediction_times(file: Path, test: Path, texts: list[str]) -> Iterator[tuple[str, int, float]]:
+    """What is predicted, the bar, and microseconds per row."""
     from labeltree.data.rows import SparseRows
     from labeltree.model import load
 
-    print("\n## prediction: wordnet-hypernyms, k=5, CPU time of one thread, best of 15 rounds")
-    name, model_file = "wordnet-hypernyms", folder / "prediction.labeltree"
-    run("train", str(data_file(name, "train")), "-o", str(model_file), "--quiet")
-    model = load(model_file)
-    test = data_file(name, "test")
+    model = load(file)
     X, _, _ = model.read(test)
     n = min(10_000, X.n_rows)
     batch = SparseRows(X.indptr[: n + 1], X.indices[: X.indptr[n]], X.values[: X.indptr[n]], X.n_columns)
     rows = []
-    for i in range(200):
+    for i in range(len(texts)):
         part = slice(X.indptr[i], X.indptr[i + 1])
         indptr = X.indptr[i : i + 2] - X.indptr[i]
         rows.append(SparseRows(indptr, X.indices[part].copy(), X.values[part].copy(), X.n_columns))
-    lines = test.read_text().splitlines()[:200]
-    texts = [" ".join(w for w in line.split() if not w.startswith("__label__")) for line in lines]
-    single, raw = iter(rows * 100_000), iter(texts * 100_000)
+    single, raw = itertools.cycle(rows), itertools.cycle(texts)
     calls: list[tuple[str, int, Callable[[], object], int, int]] = [
         ("batch of 10^4, per row", 20, lambda: model.predict_arrays(batch, 5, threads=1), 1, n),
         ("one prepared row", 50, lambda: model.predict_arrays(next(single), 5, threads=1), 500, 1),
         ("one raw string", 100, lambda: model.predict([next(raw)], 5, threads=1), 500, 1),
     ]
     for what, bar, call, repeats, n_rows in calls:
-        microseconds = best_microseconds(call, repeats) / n_rows
-        print(f"{what:<24}{microseconds:.1f} µs  bar {bar} µs: {verdict(microseconds <= bar)}", flush=True)
+        yield what, bar, best_microseconds(call, repeats) / n_rows
 
 
 def startup(folder: Path, chosen: argparse.Namespace) -> None:
     """CPU time of `--help` and of predicting one line."""
     print("\n## start-up: CPU seconds, best of five")
-    model = folder / "startup.labeltree"
-    run("train", str(data_file("wordnet-hypernyms", "train")), "-o", str(model), "--quiet")
-    run("predict", str(model), "-", text="a small dog\n")
-    for what, bar, call in (
-        ("labeltree --help", 0.3, lambda: run("--help")),
-        ("predict one line", 1.5, lambda: run("predict", str(model), "-", text="a small dog\n")),
-    ):
-        seconds = min(call().cpu_seconds for _ in range(5))
-        print(f"{what:<24}{seconds:.2f} s  bar {bar} s: {verdict(seconds <= bar)}", flush=True)
+    show_startup("labeltree --help", 0.3, "--help")
+    for nodes in chosen.nodes:
+        model = folder / "startup.labeltree"
+        train("wordnet-hypernyms", nodes, model)
+        show_startup(f"predict one line, {nodes}", 1.5, "predict", str(model), "-")
+
+
+def show_startup(what: str, bar: float, *arguments: str) -> None:
+    runs = [run(*arguments, text="a small dog\n") for _ in range(6)]
+    seconds = min(run.cpu_seconds for run in runs[1:])  # the first one warms the kernels
+    print(f"{what:<32}{seconds:.2f} s  bar {bar} s: {verdict(seconds <= bar)}", flush=True)
 
 
 def compile_cold(folder: Path, chosen: argparse.Namespace) -> None:
@@ -230,15 +250,19 @@ def compile_cold(folder: Path, chosen: argparse.Namespace) -> None:
     print(
         "\n## compilation: CPU seconds of `labeltree train` with an empty cache, less those with a warm one"
     )
-    arguments = ("train", str(data_file("cooking-stackexchange", "train")), "-o", str(folder / "c.labeltree"))
-    with tempfile.TemporaryDirectory() as cache:
-        environment = {"NUMBA_CACHE_DIR": cache}
-        cold, warm = (run(*arguments, "--quiet", environment=environment).cpu_seconds for _ in range(2))
-    print(
-        f"{'all kernels of train':<24}{cold - warm:.1f} s (cold {cold:.1f}, warm {warm:.1f})  "
-        f"bar 40 s: {verdict(cold - warm <= 40)}",
-        flush=True,
-    )
+    for nodes in chosen.nodes:
+        with tempfile.TemporaryDirectory() as cache:
+            environment = {"NUMBA_CACHE_DIR": cache}
+            cold, warm = (
+                train("cooking-stackexchange", nodes, folder / "c.labeltree", environment=environment)
+                for _ in range(2)
+            )
+        more = cold.cpu_seconds - warm.cpu_seconds
+        print(
+            f"{'all kernels of train':<24}{nodes:<8}{more:.1f} s (cold {cold.cpu_seconds:.1f}, "
+            f"warm {warm.cpu_seconds:.1f})  bar 40 s: {verdict(more <= 40)}",
+            flush=True,
+        )
 
 
 SECTIONS = {
@@ -264,8 +288,8 @@ def main() -> None:
     parser.add_argument(
         "--nodes",
         type=lambda names: names.split(","),
-        default=["dense", "sparse", "both"],
-        help="of determinism",
+        default=["sparse", "dense"],
+        help="kinds of nodes, of sparse, dense, both; default: sparse,dense",
     )
     chosen = parser.parse_args()
     for section in chosen.sections:
