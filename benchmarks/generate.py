@@ -1,8 +1,8 @@
 """Generated data that looks like the large public sets: sparse rows, power-law labels, words that tell.
 
-Real sets of 10^5 to 10^6 labels are too large to ship, so documents are drawn from a recipe that has their
-published statistics: numbers of features, labels and documents, and labels per document (points per label
-follow: documents x labels per document / labels). How a document is drawn:
+Real sets of 10^5 to 10^6 labels are too large to ship, so documents are drawn from a recipe that has the
+published statistics of one: numbers of features, labels and documents, and labels per document (points per
+label follow: documents x labels per document / labels). How a document is drawn:
 
 * Labels belong to topics of about LABELS_PER_TOPIC; the lower its number, the more frequent a label, as
   rank ** -LABEL_EXPONENT. A document has a topic, that of its first label. Further labels come from the same
@@ -51,17 +51,10 @@ class Shape(NamedTuple):
     features_per_document: float
 
 
+ASSUMED_WORDS = 75  # per document: an assumption, the repository's table does not give it
+
 # Published by the Extreme Classification Repository: training documents, labels, features, labels per point.
-# It does not give words per document; 75 is assumed for all.
-PUBLISHED = {
-    "EURLex-4K": Shape(15_539, 3_993, 5_000, 5.31, 75),
-    "AmazonCat-13K": Shape(1_186_239, 13_330, 203_882, 5.04, 75),
-    "Wiki10-31K": Shape(14_146, 30_938, 101_938, 18.64, 75),
-    "Delicious-200K": Shape(196_606, 205_443, 782_585, 75.54, 75),
-    "WikiLSHTC-325K": Shape(1_778_351, 325_056, 1_617_899, 3.19, 75),
-    "Wikipedia-500K": Shape(1_813_391, 501_070, 2_381_304, 4.77, 75),
-    "Amazon-670K": Shape(490_449, 670_091, 135_909, 5.45, 75),
-}
+PUBLISHED = {"Amazon-670K": Shape(490_449, 670_091, 135_909, 5.45, ASSUMED_WORDS)}
 
 
 class Recipe(NamedTuple):

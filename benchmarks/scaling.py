@@ -1,189 +1,68 @@
 """How training and prediction grow with the numbers of labels and of documents, on generated data.
 
-    python -m benchmarks.scaling [--labels 1e3,1e4,1e5,1e6] [--documents 1e4,1e5,1e6] [--output FOLDER]
-                                 [--page docs/scaling.md] [--quick]
+    python -m benchmarks.scaling [--labels 1e3,1e4,1e5,1e6] [--documents 1e4,1e5,1e6] [--rounds 3]
+                                 [--output FOLDER] [--page docs/scaling.md] [--rewrite] [--quick]
 
 First the labels vary with --fixed-documents documents, then the documents with --fixed-labels labels; all
 else is that of Amazon-670K (`benchmarks/generate.py` says how documents are drawn), and the parameters are
-labeltree's defaults unless given. Training and prediction are processes of their own, with warm kernels.
-Each finished run is a line of FOLDER/runs.jsonl: a second start measures only what is missing there. Then
-the table, the fitted exponents and the bars are printed (`scaling_page.py`); --page also writes them, with
-the plot beside.
+labeltree's defaults unless given. All sizes are trained, then all are predicted with in rounds, so that a
+slow minute falls on one round and not on one size; each step is a process of its own, with warm kernels.
+
+Each finished step is a line of FOLDER/runs.jsonl: a second start measures only what is missing there. Steps
+of another source, machine or number of CPUs count as missing. The models stay in FOLDER/models until all
+rounds are done; more rounds later train them again.
+
+Then the table, the fitted exponents and the bars are printed (`scaling_page.py`); --page also writes them,
+with the plot and the steps they come from (docs/scaling.jsonl) beside. With --rewrite and the same options
+the page is written anew from those steps, and nothing is measured.
 """
 
 from __future__ import annotations
 
 import argparse
+import hashlib
 import json
+import math
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from benchmarks.generate import PUBLISHED, DataSet, Shape, generate
-from benchmarks.scaling_page import BEAM, SEARCHES, draw_plot, write_page
-from benchmarks.worker import peak_bytes
-from labeltree.data.rows import LabelRows, SparseRows
+import labeltree
+from benchmarks.compare import machine
+from benchmarks.generate import PUBLISHED
+from benchmarks.scaling_page import BEAM, describe_command, draw_plot, summarize, write_page
+from benchmarks.scaling_steps import MODEL, STEPS
+from labeltree.parallel import available_threads
 
 N_TEST = 10_000
-N_SINGLE = 2_000  # rows predicted one by one
-WARM_SHAPE = Shape(1_000, 300, 2_000, 3, 20)  # enough labels for k-means to be compiled
 QUICK: dict[str, Any] = {
     "labels": "1e2,1e3", "documents": "5e2,2e3", "fixed_labels": "1e2", "fixed_documents": "2e3",
-    "dim": 16, "epochs": 2, "features": "5e3",
+    "dim": 16, "epochs": 2, "features": "5e3", "rounds": 2,
 }  # fmt: skip
 
 
-def train_step(run: dict[str, Any], folder: Path) -> dict[str, Any]:
-    """In a process of its own: generate the data, train on it, save model and test rows."""
-    from labeltree.training import Progress, train
-
-    shape = Shape(**run["shape"])
-    warm = generate(WARM_SHAPE)
-    train(warm.X, _indicator(warm.Y), nodes="dense", epochs=1, threads=run["threads"])
-    idle_bytes = peak_bytes()
-    began = time.perf_counter()
-    data = generate(shape, run["n_test"], run["seed"])
-    generate_seconds = time.perf_counter() - began
-    data_bytes = sum(array.nbytes for array in (*data.X[:3], *data.Y[:2]))
-    Y = _indicator(data.Y)
-    ended: dict[str, tuple[float, float, int]] = {}  # each stage's last sign of life
-
-    def watch(progress: Progress) -> None:
-        ended[progress.stage] = (time.perf_counter(), time.process_time(), peak_bytes())
-
-    began, began_cpu = time.perf_counter(), time.process_time()
-    model = train(
-        data.X,
-        Y,
-        nodes="dense",
-        threads=run["threads"],
-        seed=run["seed"],
-        callback=watch,
-        **run["parameters"],
-    )
-    wall, cpu = time.perf_counter() - began, time.process_time() - began_cpu
-    train_peak_bytes = peak_bytes()
-    stages: dict[str, Any] = {}
-    before, before_cpu = began, began_cpu
-    for stage, (at, at_cpu, peak) in ended.items():
-        stages[stage] = {"wall": at - before, "cpu": at_cpu - before_cpu, "peak_bytes": peak}
-        before, before_cpu = at, at_cpu
-    began = time.perf_counter()
-    model.save(folder / "model.labeltree")
-    _save_test(data, folder / "test.npz")
-    statistics = model.inspect()
-    return {
-        "idle_bytes": idle_bytes,
-        "generate_seconds": generate_seconds,
-        "data_bytes": data_bytes,
-        "train_wall_seconds": wall,
-        "train_cpu_seconds": cpu,
-        "train_peak_bytes": train_peak_bytes,
-        "stages": stages,
-        "save_seconds": time.perf_counter() - began,
-        "model_bytes": (folder / "model.labeltree").stat().st_size,
-        "parameter_bytes": statistics["parameter_bytes"],
-        "labels_without_examples": statistics["n_labels_without_examples"],
-        "depth_mean": statistics["trees"][0]["depth_mean"],
-    }
+def find_origin() -> dict[str, Any]:
+    """What decides a run besides its options: the source, and where it runs."""
+    return {"fingerprint": fingerprint(), "machine": machine(), "cpus": available_threads()}
 
 
-def predict_step(run: dict[str, Any], folder: Path) -> dict[str, Any]:
-    """In a process of its own: load the model; k=5, one thread, each search in a batch, then row by row."""
-    from labeltree.model import load
-
-    began = time.perf_counter()
-    model = load(folder / "model.labeltree")
-    results = {"load_seconds": time.perf_counter() - began}
-    X, Y = _load_test(folder / "test.npz")
-    for search, prefix in SEARCHES.items():
-        options = {"search": "beam", "beam": run["beam"]} if search == "beam" else {}
-        measured = _predict(model, X, Y, options)
-        results |= {f"{prefix}{name}": value for name, value in measured.items()}
-    return {**results, "predict_peak_bytes": peak_bytes()}
+def fingerprint() -> str:
+    """A digest of labeltree's source, and of what generates the data and measures."""
+    here = Path(__file__)
+    files = sorted(Path(labeltree.__file__).parent.rglob("*.py"))
+    files += [here, here.with_name("scaling_steps.py"), here.with_name("generate.py")]
+    digest = hashlib.sha256()
+    for file in files:
+        digest.update(file.read_bytes())
+    return digest.hexdigest()[:12]
 
 
-def _predict(model: Any, X: SparseRows, Y: LabelRows, options: dict[str, Any]) -> dict[str, float]:
-    from labeltree.metrics import precision_at
-
-    ids, _ = model.predict_arrays(X, 5, threads=1, **options)  # also warms kernels and caches
-    batch = []
-    for _ in range(3):
-        began = time.thread_time()  # CPU time: other programs on the machine disturb less
-        model.predict_arrays(X, 5, threads=1, **options)
-        batch.append((time.thread_time() - began) / X.n_rows * 1e6)
-    rows = [_row(X, i) for i in range(min(N_SINGLE, X.n_rows))]
-    model.predict_arrays(rows[0], 5, threads=1, **options)  # single rows have kernels of their own
-    single = np.empty(len(rows))
-    for i, row in enumerate(rows):
-        began = time.perf_counter()
-        model.predict_arrays(row, 5, threads=1, **options)
-        single[i] = (time.perf_counter() - began) * 1e6
-    return {
-        "batch_microseconds": min(batch),
-        "single_microseconds": float(np.median(single)),
-        "single_microseconds_p99": float(np.percentile(single, 99)),
-        **{f"p@{k}": float(precision_at(ids, Y, k)) for k in (1, 3, 5)},
-    }
-
-
-STEPS = {"train": train_step, "predict": predict_step}
-
-
-def _indicator(Y: LabelRows) -> Any:
-    from scipy.sparse import csr_matrix
-
-    ones = np.ones(len(Y.indices), np.float32)
-    return csr_matrix((ones, Y.indices, Y.indptr), shape=(Y.n_rows, Y.n_labels))
-
-
-def _row(X: SparseRows, i: int) -> SparseRows:
-    part = slice(X.indptr[i], X.indptr[i + 1])
-    return SparseRows(X.indptr[i : i + 2] - X.indptr[i], X.indices[part], X.values[part], X.n_columns)
-
-
-def _save_test(data: DataSet, path: Path) -> None:
-    X, Y = data.X_test, data.Y_test
-    sizes = np.array([X.n_columns, Y.n_labels])
-    np.savez(path, x0=X.indptr, x1=X.indices, x2=X.values, y0=Y.indptr, y1=Y.indices, sizes=sizes)
-
-
-def _load_test(path: Path) -> tuple[SparseRows, LabelRows]:
-    with np.load(path) as arrays:
-        n_columns, n_labels = (int(size) for size in arrays["sizes"])
-        X = SparseRows(arrays["x0"], arrays["x1"], arrays["x2"], n_columns)
-        return X, LabelRows(arrays["y0"], arrays["y1"], n_labels)
-
-
-def measure(run: dict[str, Any]) -> dict[str, Any]:
-    """The run with its results; the model lives in a temporary folder."""
-    results = {**run, "load_average": os.getloadavg()[0]}
-    with tempfile.TemporaryDirectory() as folder:
-        for step in STEPS:
-            command = [sys.executable, "-m", "benchmarks.scaling", "--step", step, "--output", folder]
-            done = subprocess.run(
-                [*command, "--run", json.dumps(run)],
-                capture_output=True,
-                text=True,
-            )
-            if done.returncode:
-                raise RuntimeError(f"{step} of {_name(run)} failed: {done.stderr[-2000:]}")
-            results |= json.loads(done.stdout.splitlines()[-1])
-    return results
-
-
-def _name(run: dict[str, Any]) -> str:
-    return f"{run['shape']['n_labels']:,} labels, {run['shape']['n_documents']:,} documents"
-
-
-def plan_runs(options: argparse.Namespace) -> list[dict[str, Any]]:
+def plan_runs(options: argparse.Namespace, origin: dict[str, Any]) -> list[dict[str, Any]]:
     """All runs, small ones first, each once."""
     pairs = {(labels, options.fixed_documents) for labels in options.labels}
     pairs |= {(options.fixed_labels, documents) for documents in options.documents}
@@ -197,25 +76,80 @@ def plan_runs(options: argparse.Namespace) -> list[dict[str, Any]]:
             "seed": options.seed,
             "n_test": min(N_TEST, n_documents),
             "beam": BEAM,
+            **origin,
         }
         for n_labels, n_documents in sorted(pairs, key=lambda pair: pair[0] * 0.1 + pair[1])
     ]
 
 
-def find_results(runs: Sequence[dict[str, Any]], path: Path) -> list[dict[str, Any]]:
-    """The results of each run, measured now unless the file has them."""
-    lines = path.read_text().splitlines() if path.exists() else []
-    known = [json.loads(line) for line in lines]
-    results = []
-    for run in runs:
-        result = next((old for old in known if old.items() >= run.items()), None)
-        if result is None:
-            print(f"measuring {_name(run)} ...", file=sys.stderr, flush=True)
-            result = measure(run)
-            with path.open("a") as file:
-                file.write(json.dumps(result) + "\n")
-        results.append(result)
-    return results
+def plan_steps(runs: Sequence[dict[str, Any]], rounds: int) -> list[dict[str, Any]]:
+    """Every run's training, then its prediction, interleaved: one round of all runs after the other."""
+    steps = [{**run, "step": "train", "round": 0} for run in runs]
+    return steps + [
+        {**run, "step": "predict", "round": number} for number in range(1, rounds + 1) for run in runs
+    ]
+
+
+def read_records(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+
+def write_records(path: Path, records: Sequence[dict[str, Any]]) -> None:
+    """All lines or none, so that an interruption leaves the file as it was."""
+    unfinished = path.with_suffix(".part")
+    unfinished.write_text("".join(json.dumps(record) + "\n" for record in records))
+    unfinished.replace(path)
+
+
+def find_record(step: dict[str, Any], records: Sequence[dict[str, Any]]) -> dict[str, Any] | None:
+    return next((record for record in records if record.items() >= step.items()), None)
+
+
+def measure_missing(steps: Sequence[dict[str, Any]], output: Path) -> list[dict[str, Any]]:
+    """The record of each step; what runs.jsonl lacks is measured now, and written as soon as it is known."""
+    path = output / "runs.jsonl"
+    known = read_records(path)
+    found = []
+    for step in steps:
+        record = find_record(step, known)
+        if record is None:
+            record = {**step, **measure(step, output / "models" / _folder_name(step))}
+            known.append(record)
+            write_records(path, known)
+        found.append(record)
+    shutil.rmtree(output / "models", ignore_errors=True)
+    return found
+
+
+def measure(step: dict[str, Any], folder: Path) -> dict[str, Any]:
+    """What the step measured; training leaves its model in the folder, where prediction finds it."""
+    if step["step"] == "predict" and not (folder / MODEL).exists():  # known to the ledger, but cleared away
+        start_process({**step, "step": "train", "round": 0}, folder)
+    return start_process(step, folder)
+
+
+def start_process(step: dict[str, Any], folder: Path) -> dict[str, Any]:
+    shape = step["shape"]
+    name = f"{step['step']} {shape['n_labels']:,} labels, {shape['n_documents']:,} documents"
+    print(
+        f"{name}, round {step['round']} ..." if step["round"] else f"{name} ...", file=sys.stderr, flush=True
+    )
+    folder.mkdir(parents=True, exist_ok=True)
+    load_average = os.getloadavg()[0] if hasattr(os, "getloadavg") else math.nan
+    command = [sys.executable, "-m", "benchmarks.scaling", "--output", str(folder)]
+    done = subprocess.run([*command, "--step", json.dumps(step)], capture_output=True, text=True)
+    if done.returncode:
+        raise RuntimeError(f"{name} failed: {done.stderr[-2000:]}")
+    if fingerprint() != step["fingerprint"]:
+        raise RuntimeError("the source changed during the measurement: start again, in a copy that stays")
+    return {"load_average": load_average, **json.loads(done.stdout.splitlines()[-1])}
+
+
+def _folder_name(step: dict[str, Any]) -> str:
+    """The same for all steps of a run, and for those of no other."""
+    run = {name: value for name, value in step.items() if name not in ("step", "round")}
+    digest = hashlib.sha256(json.dumps(run, sort_keys=True).encode()).hexdigest()[:12]
+    return f"{run['shape']['n_labels']}-labels-{run['shape']['n_documents']}-documents-{digest}"
 
 
 def read_sizes(text: str) -> list[int]:
@@ -226,9 +160,9 @@ def read_size(text: str) -> int:
     return int(float(text))
 
 
-def main() -> None:
+def make_parser(is_quick: bool) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False
     )
     parser.add_argument("--labels", type=read_sizes, default="1e3,1e4,1e5,1e6")
     parser.add_argument("--documents", type=read_sizes, default="1e4,1e5,1e6")
@@ -239,22 +173,53 @@ def main() -> None:
     parser.add_argument("--epochs", type=int, help="instead of labeltree's default")
     parser.add_argument("--threads", type=int, default=0, help="of training; 0: all CPUs")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument(
+        "--rounds", type=int, default=3, help="of prediction, at least 1; the page has medians"
+    )
     parser.add_argument("--output", type=Path, default=Path(tempfile.gettempdir()) / "labeltree-scaling")
-    parser.add_argument("--page", type=Path, help="write the results there too, with the plot beside")
+    parser.add_argument("--page", type=Path, help="write the results there too, with plot and steps beside")
+    parser.add_argument("--rewrite", action="store_true", help="the page from the steps beside it")
     parser.add_argument("--quick", action="store_true", help="tiny sizes: does everything work?")
-    parser.add_argument("--step", choices=sorted(STEPS), help=argparse.SUPPRESS)
-    parser.add_argument("--run", type=json.loads, help=argparse.SUPPRESS)
-    if "--quick" in sys.argv:
+    parser.add_argument("--step", type=json.loads, help=argparse.SUPPRESS)
+    if is_quick:
         parser.set_defaults(**QUICK)
+    return parser
+
+
+def find_steps(options: argparse.Namespace, beside: Path) -> list[dict[str, Any]]:
+    """The record of every step, from the file beside the page or measured now."""
+    if not options.rewrite:
+        options.output.mkdir(parents=True, exist_ok=True)
+        found = measure_missing(plan_steps(plan_runs(options, find_origin()), options.rounds), options.output)
+        write_records(beside, found)
+        return found
+    records = read_records(beside)
+    if not records:
+        raise SystemExit(f"{beside} has no steps: start without --rewrite")
+    origin = {name: records[-1][name] for name in ("fingerprint", "machine", "cpus")}
+    steps = plan_steps(plan_runs(options, origin), options.rounds)
+    chosen = [record for step in steps if (record := find_record(step, records))]
+    if len(chosen) < len(steps):
+        raise SystemExit(
+            f"{beside} has {len(chosen)} of {len(steps)} steps: give the options it was made with"
+        )
+    return chosen
+
+
+def main() -> None:
+    is_quick = "--quick" in sys.argv
+    parser = make_parser(is_quick)
     options = parser.parse_args()
     if options.step:
-        print(json.dumps(STEPS[options.step](options.run, options.output)))
+        print(json.dumps(STEPS[options.step["step"]](options.step, options.output)))
         return
-    options.output.mkdir(parents=True, exist_ok=True)
-    results = find_results(plan_runs(options), options.output / "runs.jsonl")
+    if options.rounds < 1:
+        parser.error(f"--rounds must be at least 1, but is {options.rounds}")
     target = options.page or options.output / "scaling.md"
+    results = summarize(find_steps(options, target.with_suffix(".jsonl")))
+    command = describe_command(options, parser.parse_args(["--quick"] * is_quick))
     pictures = draw_plot(results, options, target.with_suffix(""))
-    page = write_page(results, options, pictures)
+    page = write_page(results, options, pictures, command)
     target.write_text(page)
     print(page)
 
