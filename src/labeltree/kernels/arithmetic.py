@@ -32,12 +32,30 @@ def fast_exp(x):
 
 @inlined
 def sum_rows(coefficients, c, sources, s, n, rows, out, o):
-    """``out[o] = coefficients[c : c + n] @ rows[sources[s : s + n]]``, four rows per pass over out[o]."""
+    """``out[o] = coefficients[c : c + n] @ rows[sources[s : s + n]]``, four rows per pass over out[o].
+
+    The first pass has those that are left over and writes.
+    """
     dim = rows.shape[1]
-    for j in range(dim):
-        out[o, j] = 0.0
-    q = 0
-    while q + 4 <= n:
+    q = n % 4
+    if q == 0:
+        for j in range(dim):
+            out[o, j] = 0.0
+    elif q == 1:
+        v0, r0 = coefficients[c], sources[s]
+        for j in range(dim):
+            out[o, j] = v0 * np.float32(rows[r0, j])
+    elif q == 2:
+        v0, v1, r0, r1 = coefficients[c], coefficients[c + 1], sources[s], sources[s + 1]
+        for j in range(dim):
+            out[o, j] = v0 * np.float32(rows[r0, j]) + v1 * np.float32(rows[r1, j])
+    else:
+        v0, v1, v2 = coefficients[c], coefficients[c + 1], coefficients[c + 2]
+        r0, r1, r2 = sources[s], sources[s + 1], sources[s + 2]
+        for j in range(dim):
+            first = v0 * np.float32(rows[r0, j]) + v1 * np.float32(rows[r1, j])
+            out[o, j] = first + v2 * np.float32(rows[r2, j])
+    while q < n:
         v0, v1 = coefficients[c + q], coefficients[c + q + 1]
         v2, v3 = coefficients[c + q + 2], coefficients[c + q + 3]
         r0, r1, r2, r3 = sources[s + q], sources[s + q + 1], sources[s + q + 2], sources[s + q + 3]
@@ -45,11 +63,6 @@ def sum_rows(coefficients, c, sources, s, n, rows, out, o):
             first = v0 * np.float32(rows[r0, j]) + v1 * np.float32(rows[r1, j])
             out[o, j] += first + v2 * np.float32(rows[r2, j]) + v3 * np.float32(rows[r3, j])
         q += 4
-    while q < n:
-        v0, r0 = coefficients[c + q], sources[s + q]
-        for j in range(dim):
-            out[o, j] += v0 * np.float32(rows[r0, j])
-        q += 1
 
 
 @inlined
@@ -68,9 +81,22 @@ def score_rows(weights, first, n, vectors, v, out):
             s3 += np.float32(weights[r + 3, j]) * h
         out[c], out[c + 1], out[c + 2], out[c + 3] = s0, s1, s2, s3
         c += 4
-    while c < n:
-        s0 = np.float32(0.0)
+    r = first + c
+    s0, s1, s2 = np.float32(0.0), np.float32(0.0), np.float32(0.0)
+    if c + 3 == n:
         for j in range(dim):
-            s0 += np.float32(weights[first + c, j]) * vectors[v, j]
+            h = vectors[v, j]
+            s0 += np.float32(weights[r, j]) * h
+            s1 += np.float32(weights[r + 1, j]) * h
+            s2 += np.float32(weights[r + 2, j]) * h
+        out[c], out[c + 1], out[c + 2] = s0, s1, s2
+    elif c + 2 == n:
+        for j in range(dim):
+            h = vectors[v, j]
+            s0 += np.float32(weights[r, j]) * h
+            s1 += np.float32(weights[r + 1, j]) * h
+        out[c], out[c + 1] = s0, s1
+    elif c + 1 == n:
+        for j in range(dim):
+            s0 += np.float32(weights[r, j]) * vectors[v, j]
         out[c] = s0
-        c += 1

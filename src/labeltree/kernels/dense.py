@@ -22,6 +22,7 @@ from labeltree.kernels.addresses import borrow
 from labeltree.kernels.arithmetic import sum_rows
 from labeltree.kernels.atomic import atomic_add, atomic_load, yield_thread
 from labeltree.kernels.dense_parts import (
+    call_for_block,
     call_for_rows,
     count_learned,
     embed_row,
@@ -86,12 +87,25 @@ def _scale(squares, power, smallest_squares):
 
 @inlined
 def _add_rows(coefficients, n, rows, first, out, visit):
-    """``out[visit] = coefficients[:n] @ rows[first : first + n]``."""
+    """``out[visit] = coefficients[:n] @ rows[first : first + n]``; the first pass writes those left over."""
     dim = rows.shape[1]
-    for j in range(dim):
-        out[visit, j] = 0.0
-    c = 0
-    while c + 4 <= n:
+    c = n % 4
+    if c == 0:
+        for j in range(dim):
+            out[visit, j] = 0.0
+    elif c == 1:
+        g0 = coefficients[0]
+        for j in range(dim):
+            out[visit, j] = g0 * rows[first, j]
+    elif c == 2:
+        g0, g1 = coefficients[0], coefficients[1]
+        for j in range(dim):
+            out[visit, j] = g0 * rows[first, j] + g1 * rows[first + 1, j]
+    else:
+        g0, g1, g2 = coefficients[0], coefficients[1], coefficients[2]
+        for j in range(dim):
+            out[visit, j] = g0 * rows[first, j] + g1 * rows[first + 1, j] + g2 * rows[first + 2, j]
+    while c < n:
         g0, g1, g2, g3 = coefficients[c], coefficients[c + 1], coefficients[c + 2], coefficients[c + 3]
         n0 = first + c
         for j in range(dim):
@@ -99,19 +113,13 @@ def _add_rows(coefficients, n, rows, first, out, visit):
                 g0 * rows[n0, j] + g1 * rows[n0 + 1, j] + g2 * rows[n0 + 2, j] + g3 * rows[n0 + 3, j]
             )
         c += 4
-    while c < n:
-        g0 = coefficients[c]
-        for j in range(dim):
-            out[visit, j] += g0 * rows[first + c, j]
-        c += 1
 
 
 @inlined
-def _mean_square(rows):
-    """Of the first row."""
+def _mean_square(rows, row):
     square = np.float32(0.0)
     for j in range(rows.shape[1]):
-        square += rows[0, j] * rows[0, j]
+        square += rows[row, j] * rows[row, j]
     return square / np.float32(rows.shape[1])
 
 
@@ -137,15 +145,22 @@ def _update_block(first, n_children, n_visits, parameters, hidden, step, rate, s
     gradients, visitors, gradient = scratch.gradients, scratch.visitors, scratch.gradient
     power, smallest = step.node_power, step.smallest_squares
     shrink = max(np.float32(1.0 - rate * step.l2 * n_visits), np.float32(0.0))
+    alone = _mean_square(hidden, visitors[0]) if n_visits == 1 else np.float32(0.0)
     for c in range(n_children):
         n = first + c
         if math.isinf(bias[n]):
             continue
         start = c * len(visitors)
-        sum_rows(gradients, start, visitors, 0, n_visits, hidden, gradient, 0)
-        weight_squares[n] += _mean_square(gradient)
-        row_rate = np.float32(rate * _scale(weight_squares[n], power, smallest))
-        move_row(weights, n, shrink, row_rate, gradient, 0)
+        if n_visits == 1:  # the gradient is a multiple of h: no need to write it down
+            g = gradients[start]
+            weight_squares[n] += g * g * alone
+            row_rate = np.float32(rate * _scale(weight_squares[n], power, smallest))
+            move_row(weights, n, shrink, row_rate * g, hidden, visitors[0])
+        else:
+            sum_rows(gradients, start, visitors, 0, n_visits, hidden, gradient, 0)
+            weight_squares[n] += _mean_square(gradient, 0)
+            row_rate = np.float32(rate * _scale(weight_squares[n], power, smallest))
+            move_row(weights, n, shrink, row_rate, gradient, 0)
         total = np.float32(0.0)
         for i in range(n_visits):
             total += gradients[start + i]
@@ -194,7 +209,7 @@ def _train_feature(task, parameters, plan, buffers, step, rate, gradient):
     n = plan.feature_entry[task + 1] - start
     shrink = max(np.float32(1.0 - rate * step.l2 * n), np.float32(0.0))
     sum_rows(plan.entry_value, start, plan.entry_example, start, n, buffers.example_gradient, gradient, 0)
-    squares[feature] += _mean_square(gradient)
+    squares[feature] += _mean_square(gradient, 0)
     row_rate = np.float32(rate * _scale(squares[feature], step.embedding_power, step.smallest_squares))
     move_row(parameters.embedding, feature, shrink, row_rate, gradient, 0)
 
@@ -229,6 +244,8 @@ def train_batches(
             _reset_tasks(sync, 3)
         task = _next_task(sync, 1, 1, n_threads)
         while task < plan.sizes[0]:
+            if task + 1 < plan.sizes[0]:
+                call_for_block(blocks, plan.block[task + 1], parameters.weights)
             _train_block(task, examples, blocks, rows, parameters, plan, buffers, step, rate, scratch)
             task = _next_task(sync, 1, 1, n_threads)
         if not _meet(sync, n_threads):

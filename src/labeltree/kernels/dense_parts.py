@@ -45,6 +45,14 @@ def call_for_rows(examples, order, place, embedding):
 
 
 @inlined
+def call_for_block(blocks, block, weights):
+    """Have the weights of a block of siblings brought near, while another one is trained."""
+    dim = weights.shape[1]
+    for q in range(np.int64(blocks.start[block]) * dim, np.int64(blocks.start[block + 1]) * dim, _LINE):
+        prefetch(weights, q)
+
+
+@inlined
 def embed_row(row, examples, embedding, out, e):
     """``out[e]`` = the sum of value * embedding over the row's features."""
     start = examples.x_indptr[row]

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from labeltree.kernels.addresses import address_table, matrix_at, vector_at
 from labeltree.kernels.arithmetic import score_rows, sum_rows
+from labeltree.kernels.atomic import prefetch
 from labeltree.kernels.jit import INLINED, holds, inlined, kernel
 from labeltree.kernels.search import (
     Kernels,
@@ -29,6 +30,7 @@ from labeltree.kernels.search import (
 )
 from labeltree.kernels.search_beam import search_beam
 
+_LINE = 64  # bytes of a cache line
 _LARGEST = np.float32(1e15)  # of a hidden vector's entries: scores from them stay finite
 
 
@@ -89,6 +91,9 @@ def _prepare_query_dense(nodes, indices, values, start, end, out):
     def prepare(nodes, indices, values, start, end, out):
         embedding, scale = nodes.embedding, nodes.embedding_scale
         coefficients = np.empty(end - start, np.float32)
+        for q in range(start, end):  # rows far apart: all are called for at once
+            for place in range(0, embedding.shape[1], _LINE):
+                prefetch(embedding, np.int64(indices[q]) * embedding.shape[1] + place)
         for q in range(end - start):
             coefficients[q] = values[start + q] * scale[indices[start + q]]
         sum_rows(coefficients, 0, indices, start, end - start, embedding, out, 0)

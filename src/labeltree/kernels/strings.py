@@ -12,11 +12,14 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from labeltree.kernels.atomic import prefetch
 from labeltree.kernels.jit import kernel
 
 EMPTY = np.uint64(0xFFFFFFFFFFFFFFFF)
 LOW = np.uint64(0xFFFFFFFF)
 U1, U8, U32 = np.uint64(1), np.uint64(8), np.uint64(32)
+# So many strings before its turn, a string's slot and its record are called for: both are waited for else.
+_SLOT_AHEAD, _RECORD_AHEAD = 16, 8
 
 
 class StringArrays(NamedTuple):
@@ -52,7 +55,17 @@ def find_slot(slots, records, packed, at, length, value):
 @kernel
 def find_strings(slots, records, packed, first, length, hashes, out_ids):
     """``out_ids[k]``: the id of piece k, or -1. Like ``[ids.get(piece, -1) for piece in pieces]``."""
-    for k in range(len(out_ids)):
+    mask = np.uint64(len(slots) - 1)
+    n = len(out_ids)
+    for k in range(-_SLOT_AHEAD, n):
+        if k + _SLOT_AHEAD < n:
+            prefetch(slots, np.int64(hashes[k + _SLOT_AHEAD] & mask))
+        if 0 <= k + _RECORD_AHEAD < n:
+            entry = slots[hashes[k + _RECORD_AHEAD] & mask]
+            if entry != EMPTY:
+                prefetch(records, np.int64(entry & LOW))
+        if k < 0:
+            continue
         entry = slots[find_slot(slots, records, packed, first[k], length[k], hashes[k])]
         out_ids[k] = -1 if entry == EMPTY else np.int32(records[np.int64(entry & LOW)] >> U32)
 
