@@ -195,7 +195,7 @@ def test_unwritable_folder_is_refused_before_training(tmp_path: Path, folder: Pa
 @pytest.mark.skipif(os.name != "posix", reason="sends a signal")
 def test_interrupted_training_leaves_nothing(folder: Path, tmp_path: Path) -> None:
     command = [sys.executable, "-m", "labeltree.cli", "train", str(folder / "data.txt"), "-v"]
-    command += ["-o", str(tmp_path / "m"), "--nodes", "dense", "--epochs", "100000", "--dim", "4"]
+    command += ["-o", str(tmp_path / "m"), "--nodes", "dense", "--epochs", "100000", "--dim", "400"]
     with subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as child:
         assert child.stderr is not None
         guard = threading.Timer(60, child.kill)  # so that a thread that never ends is a failure, not a wait
