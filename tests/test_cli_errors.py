@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import bz2
+import functools
 import os
 import signal
 import subprocess
@@ -196,7 +197,10 @@ def test_unwritable_folder_is_refused_before_training(tmp_path: Path, folder: Pa
 def test_interrupted_training_leaves_nothing(folder: Path, tmp_path: Path) -> None:
     command = [sys.executable, "-m", "labeltree.cli", "train", str(folder / "data.txt"), "-v"]
     command += ["-o", str(tmp_path / "m"), "--nodes", "dense", "--epochs", "100000", "--dim", "400"]
-    with subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as child:
+    pipes: dict[str, Any] = dict(stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    # tests that run in the background of a shell are deaf to the signal, and so would be their children
+    heeded = functools.partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
+    with subprocess.Popen(command, preexec_fn=heeded, **pipes) as child:
         assert child.stderr is not None
         guard = threading.Timer(60, child.kill)  # so that a thread that never ends is a failure, not a wait
         guard.start()
