@@ -207,13 +207,12 @@ def prediction(folder: Path, chosen: argparse.Namespace) -> None:
 
 def prediction_times(file: Path, test: Path, texts: list[str]) -> Iterator[tuple[str, int, float]]:
     """What is predicted, the bar, and microseconds per row."""
-    from labeltree.data.rows import SparseRows
+    from labeltree.data.rows import SparseRows, first_rows
     from labeltree.model import load
 
     model = load(file)
     X, _, _ = model.read(test)
-    n = min(10_000, X.n_rows)
-    batch = SparseRows(X.indptr[: n + 1], X.indices[: X.indptr[n]], X.values[: X.indptr[n]], X.n_columns)
+    batch = first_rows(X, 10_000)
     rows = []
     for i in range(len(texts)):
         part = slice(X.indptr[i], X.indptr[i + 1])
@@ -221,7 +220,7 @@ def prediction_times(file: Path, test: Path, texts: list[str]) -> Iterator[tuple
         rows.append(SparseRows(indptr, X.indices[part].copy(), X.values[part].copy(), X.n_columns))
     single, raw = itertools.cycle(rows), itertools.cycle(texts)
     calls: list[tuple[str, int, Callable[[], object], int, int]] = [
-        ("batch of 10^4, per row", 20, lambda: model.predict_arrays(batch, 5, threads=1), 1, n),
+        ("batch of 10^4, per row", 20, lambda: model.predict_arrays(batch, 5, threads=1), 1, batch.n_rows),
         ("one prepared row", 50, lambda: model.predict_arrays(next(single), 5, threads=1), 500, 1),
         ("one raw string", 100, lambda: model.predict([next(raw)], 5, threads=1), 500, 1),
     ]

@@ -19,6 +19,7 @@ def write_pages(
 ) -> str:
     """Write a page per data set, with new figures of those that are drawn, and the one over all: its text."""
     folder.mkdir(parents=True, exist_ok=True)
+    notes = {tool: found.module.NOTE for tool, found in tools.items()}
     for name in data_sets(records):
         runs = runs_of(records, tools, name)
         if name in drawn:
@@ -26,7 +27,6 @@ def write_pages(
 
             plot(name, runs, folder)
         figures = sorted(path.name for path in folder.glob(f"{name}-*.svg"))
-        notes = {tool: found.module.NOTE for tool, found in tools.items()}
         text = report.page(name, runs, notes, COMMAND, figures)
         (folder / f"{name}.md").write_text(text, encoding="utf-8")
     page = overview(records, tools)

@@ -28,17 +28,22 @@ K = 5
 ROWS_AT_A_TIME = 250
 
 
-def label_logs(tree: LabelTree, parameters: DenseParameters, X: SparseRows) -> NDArray[np.float64]:
-    """(n_rows, n_labels) the logarithms of all probabilities."""
+def node_logs(tree: LabelTree, parameters: DenseParameters, X: SparseRows) -> NDArray[np.float64]:
+    """(n_rows, n_nodes) the logarithms of the probabilities of all nodes."""
     from scipy.sparse import csr_matrix
 
     rows = csr_matrix((X.values.astype(float), X.indices, X.indptr), shape=(X.n_rows, X.n_columns))
     hidden = rows @ parameters.embedding.astype(float)
-    node_log = -np.logaddexp(0.0, -(hidden @ parameters.weights.T.astype(float) + parameters.bias))
+    logs = -np.logaddexp(0.0, -(hidden @ parameters.weights.T.astype(float) + parameters.bias))
     for node in np.flatnonzero(tree.n_children):  # parents stand before their children
         first = tree.first_child[node]
-        node_log[:, first : first + tree.n_children[node]] += node_log[:, [node]]
-    return node_log[:, tree.leaf_of_label]
+        logs[:, first : first + tree.n_children[node]] += logs[:, [node]]
+    return logs
+
+
+def label_logs(tree: LabelTree, parameters: DenseParameters, X: SparseRows) -> NDArray[np.float64]:
+    """(n_rows, n_labels) the logarithms of all probabilities."""
+    return node_logs(tree, parameters, X)[:, tree.leaf_of_label]
 
 
 def best_labels(logs: NDArray[np.float64]) -> NDArray[np.int64]:

@@ -47,6 +47,7 @@ from benchmarks.generate import Shape, generate
 from benchmarks.roofline_machine import Machine, fastest, find_machine, measure_roofs
 from benchmarks.roofline_page import Part, Rates, Result, Work, write_page
 from benchmarks.roofline_search import measure_search
+from benchmarks.scaling_steps import WARM_SHAPE, indicator
 from labeltree.config import Config
 from labeltree.data.rows import LabelRows, SparseRows, first_rows
 from labeltree.kernels.dense_arrays import Step
@@ -58,7 +59,6 @@ from labeltree.tree import LabelTree
 
 N_SEARCHED = 1000  # test rows that are searched
 QUICK_SHAPE = Shape(600, 100, 1_000, 3, 20)
-WARM_SHAPE = Shape(1_000, 300, 2_000, 3, 20)  # enough labels for k-means to be compiled
 PHASES = ("plan", "embed", "blocks", "sums", "features")
 CLOCKS_PER_SECOND = 1e6  # of the C library, by POSIX
 
@@ -175,13 +175,6 @@ def measure_training(
             for phase in PHASES
         ),
     ]
-
-
-def indicator(Y: LabelRows) -> Any:
-    from scipy.sparse import csr_matrix
-
-    ones = np.ones(len(Y.indices), np.float32)
-    return csr_matrix((ones, Y.indices, Y.indptr), shape=(Y.n_rows, Y.n_labels))
 
 
 def measure(name: str, config: Config, roofs: dict[str, float], machine: Machine) -> Result:

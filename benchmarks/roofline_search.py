@@ -8,32 +8,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks import roofline_kernels as kernels
+from benchmarks.precision import ROWS_AT_A_TIME, K, node_logs
 from benchmarks.roofline_machine import fastest, fastest_of
 from benchmarks.roofline_page import Part, Rates, Work
 from labeltree.data.rows import Arrays, SparseRows, pointers
 from labeltree.features.tensors import read_only
 from labeltree.kernels.link import link_code
-from labeltree.nodes.dense import DenseParameters
 from labeltree.nodes.quantized import QuantizedParameters
 from labeltree.predicting import TreeSearch
 from labeltree.tree import LabelTree
 
-K = 5
-ROWS_AT_A_TIME = 250
 TURNS = 4  # times as many as elsewhere: parts are differences of short times
-
-
-def node_logs(tree: LabelTree, parameters: DenseParameters, X: SparseRows) -> NDArray[np.float64]:
-    """(n_rows, n_nodes) the logarithms of the probabilities of all nodes."""
-    from scipy.sparse import csr_matrix
-
-    rows = csr_matrix((X.values.astype(float), X.indices, X.indptr), shape=(X.n_rows, X.n_columns))
-    hidden = rows @ parameters.embedding.astype(float)
-    logs = -np.logaddexp(0.0, -(hidden @ parameters.weights.T.astype(float) + parameters.bias))
-    for node in np.flatnonzero(tree.n_children):  # parents stand before their children
-        first = tree.first_child[node]
-        logs[:, first : first + tree.n_children[node]] += logs[:, [node]]
-    return logs
 
 
 def opened_nodes(tree: LabelTree, logs: NDArray[np.float64], k: int) -> list[NDArray[np.int32]]:

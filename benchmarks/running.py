@@ -75,9 +75,14 @@ def fingerprint(path: Path, module: ModuleType, settings: dict[str, Any]) -> str
     source = b"".join(line for line in lines if not line.startswith(b'VARIANTS["'))
     digest = hashlib.sha256(source + json.dumps(settings).encode())
     if module.PACKAGE == "labeltree":
-        for file in sorted(Path(labeltree.__file__).parent.rglob("*.py")):
+        for file in source_files():
             digest.update(file.read_bytes())
     return digest.hexdigest()[:12]
+
+
+def source_files() -> list[Path]:
+    """Those of labeltree."""
+    return sorted(Path(labeltree.__file__).parent.rglob("*.py"))
 
 
 class Runner:

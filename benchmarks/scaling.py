@@ -32,9 +32,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import labeltree
 from benchmarks.compare import machine
 from benchmarks.generate import PUBLISHED
+from benchmarks.running import source_files
 from benchmarks.scaling_page import BEAM, describe_command, draw_plot, summarize, write_page
 from benchmarks.scaling_steps import MODEL, STEPS
 from labeltree.parallel import available_threads
@@ -54,10 +54,8 @@ def find_origin() -> dict[str, Any]:
 def fingerprint() -> str:
     """A digest of labeltree's source, and of what generates the data and measures."""
     here = Path(__file__)
-    files = sorted(Path(labeltree.__file__).parent.rglob("*.py"))
-    files += [here, here.with_name("scaling_steps.py"), here.with_name("generate.py")]
     digest = hashlib.sha256()
-    for file in files:
+    for file in (*source_files(), here, here.with_name("scaling_steps.py"), here.with_name("generate.py")):
         digest.update(file.read_bytes())
     return digest.hexdigest()[:12]
 
