@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from labeltree.kernels.atomic import bits_as_float
+from labeltree.kernels.atomic import bits_as_float, prefetch
 from labeltree.kernels.jit import inlined
 
+_LINE_BYTES = 64  # of a cache line
 _LOG2_E = np.float32(1.44269504)
 _LN2_HIGH, _LN2_LOW = np.float32(0.693145751953125), np.float32(1.42860677e-06)
 
@@ -28,6 +29,15 @@ def fast_exp(x):
     p = p * f + np.float32(1.0)
     p = p * f + np.float32(1.0)
     return p * bits_as_float((np.int32(i) + np.int32(127)) << np.int32(23))
+
+
+@inlined
+def call_for(matrix, row, n_rows):
+    """Have some rows that follow one another brought near."""
+    dim = matrix.shape[1]
+    first = np.int64(row) * dim
+    for q in range(first, first + n_rows * dim, _LINE_BYTES // matrix.itemsize):
+        prefetch(matrix, q)
 
 
 @inlined

@@ -19,10 +19,9 @@ import math
 import numpy as np
 
 from labeltree.kernels.addresses import borrow
-from labeltree.kernels.arithmetic import sum_rows
+from labeltree.kernels.arithmetic import call_for, sum_rows
 from labeltree.kernels.atomic import atomic_add, atomic_load, yield_thread
 from labeltree.kernels.dense_parts import (
-    call_for_block,
     call_for_rows,
     count_learned,
     embed_row,
@@ -172,6 +171,9 @@ def _update_block(first, n_children, n_visits, parameters, hidden, step, rate, s
 def _train_block(task, examples, blocks, rows, parameters, plan, buffers, step, rate, scratch):
     """Phase 2 for one block: gradients for its visitors, then its own update."""
     gradients, visitors, scores = scratch.gradients, scratch.visitors, scratch.scores
+    if task + 1 < plan.sizes[0]:
+        after = plan.block[task + 1]
+        call_for(parameters.weights, blocks.start[after], blocks.start[after + 1] - blocks.start[after])
     first = blocks.start[plan.block[task]]
     n_children = blocks.start[plan.block[task] + 1] - first
     n_learned = count_learned(n_children, blocks.link)
@@ -244,8 +246,6 @@ def train_batches(
             _reset_tasks(sync, 3)
         task = _next_task(sync, 1, 1, n_threads)
         while task < plan.sizes[0]:
-            if task + 1 < plan.sizes[0]:
-                call_for_block(blocks, plan.block[task + 1], parameters.weights)
             _train_block(task, examples, blocks, rows, parameters, plan, buffers, step, rate, scratch)
             task = _next_task(sync, 1, 1, n_threads)
         if not _meet(sync, n_threads):

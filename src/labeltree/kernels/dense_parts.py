@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from labeltree.kernels.arithmetic import fast_exp, score_rows, sum_rows
+from labeltree.kernels.arithmetic import call_for, fast_exp, score_rows, sum_rows
 from labeltree.kernels.atomic import prefetch
 from labeltree.kernels.jit import inlined
 from labeltree.kernels.link import SIGMOID, SOFTMAX
@@ -15,7 +15,7 @@ _LEAST_LIKELIHOOD = 1e-7  # of a node, so that one example cannot drown the sum 
 # Beyond this score a chance is 0 or 1 for every purpose, but what it is multiplied with would be so small
 # (denormal) that each operation takes a hundred times as long.
 _FAR = np.float32(30.0)
-_LINE = 16  # float32 of a cache line
+_LINE = 16  # entries of four bytes in a cache line
 # So many examples before its turn, a row's bounds, its contents and its embeddings are called for: examples
 # come in random order, so that nearly each of these would be waited for.
 _BOUNDS_AHEAD, _CONTENTS_AHEAD, _EMBEDDING_AHEAD = 12, 6, 1
@@ -37,19 +37,8 @@ def call_for_rows(examples, order, place, embedding):
             prefetch(examples.x_values, q)
     if place + _EMBEDDING_AHEAD < len(order):
         row = order[place + _EMBEDDING_AHEAD]
-        dim = embedding.shape[1]
         for q in range(examples.x_indptr[row], examples.x_indptr[row + 1]):
-            first = np.int64(examples.x_indices[q]) * dim
-            for j in range(0, dim, _LINE):
-                prefetch(embedding, first + j)
-
-
-@inlined
-def call_for_block(blocks, block, weights):
-    """Have the weights of a block of siblings brought near, while another one is trained."""
-    dim = weights.shape[1]
-    for q in range(np.int64(blocks.start[block]) * dim, np.int64(blocks.start[block + 1]) * dim, _LINE):
-        prefetch(weights, q)
+            call_for(embedding, examples.x_indices[q], 1)
 
 
 @inlined

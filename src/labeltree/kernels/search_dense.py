@@ -11,8 +11,7 @@ from numba.extending import overload
 from numpy.typing import NDArray
 
 from labeltree.kernels.addresses import address_table, matrix_at, vector_at
-from labeltree.kernels.arithmetic import score_rows, sum_rows
-from labeltree.kernels.atomic import prefetch
+from labeltree.kernels.arithmetic import call_for, score_rows, sum_rows
 from labeltree.kernels.jit import INLINED, holds, inlined, kernel
 from labeltree.kernels.search import (
     Kernels,
@@ -30,7 +29,6 @@ from labeltree.kernels.search import (
 )
 from labeltree.kernels.search_beam import search_beam
 
-_LINE = 64  # bytes of a cache line
 _LARGEST = np.float32(1e15)  # of a hidden vector's entries: scores from them stay finite
 
 
@@ -92,8 +90,7 @@ def _prepare_query_dense(nodes, indices, values, start, end, out):
         embedding, scale = nodes.embedding, nodes.embedding_scale
         coefficients = np.empty(end - start, np.float32)
         for q in range(start, end):  # rows far apart: all are called for at once
-            for place in range(0, embedding.shape[1], _LINE):
-                prefetch(embedding, np.int64(indices[q]) * embedding.shape[1] + place)
+            call_for(embedding, indices[q], 1)
         for q in range(end - start):
             coefficients[q] = values[start + q] * scale[indices[start + q]]
         sum_rows(coefficients, 0, indices, start, end - start, embedding, out, 0)
