@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from benchmarks import hs_bars, sparse_bars
 from benchmarks.datasets import ALL_SETS
-from benchmarks.peer_bars import ENOUGH_RUNS, EXTREMETEXT, OURS, SETS, Standing, bars_section
+from benchmarks.peer_bars import ENOUGH_RUNS, EXTREMETEXT, OURS, SETS, Standing, bars_section, with_threads
 from benchmarks.report import EMPTY, Record, aligned, groups, number
 from benchmarks.running import TRAINING_FAILED, Tool
 
@@ -72,8 +72,9 @@ def data_sets(records: Iterable[Record]) -> list[str]:
 def standing_of(records: Iterable[Record], data: str, tools: Mapping[str, Tool]) -> Standing:
     """The runs with one thread, tools in the order of ``tools``, and apart those with more.
 
-    A peer whose training failed by itself has no model to compare with and is left out, or another variant
-    stands in for it; not so one that was stopped because it took long.
+    A peer whose training failed by itself has no model to compare with and is left out, or other variants
+    stand in for it; not so one that was stopped because it took long. A peer that ran with more threads only
+    (it would take hours with one) counts with these runs.
     """
     runs: dict[str, list[Record]] = {}
     more_threads: dict[str, list[Record]] = {}
@@ -83,14 +84,21 @@ def standing_of(records: Iterable[Record], data: str, tools: Mapping[str, Tool])
             (runs if threads == 1 else more_threads).setdefault(tool, []).extend(found)
         elif threads == 1 and found[0]["error"].startswith(TRAINING_FAILED):
             failed.add(tool)
-    order = [*(tool for tool in tools if tool in runs), *(tool for tool in runs if tool not in tools)]
-    peers = {
-        name: tool.module.PREDICTS
+    rivals = {
+        name: tool
         for name, tool in tools.items()
         if tool.module.PACKAGE != OURS
         and name not in failed
         and (tool.stands_in_for is None or tool.stands_in_for in failed)
     }
+    runs |= {name: more_threads[name] for name in rivals if name in more_threads and name not in runs}
+    replaced = {tool.stands_in_for for name, tool in rivals.items() if name in runs} - {None}
+    peers = {
+        name: tool.module.PREDICTS
+        for name, tool in rivals.items()
+        if name in runs or tool.stands_in_for not in replaced  # one that stands in is enough
+    }
+    order = [*(tool for tool in tools if tool in runs), *(tool for tool in runs if tool not in tools)]
     return Standing(data, {tool: runs[tool] for tool in order}, peers, more_threads, sorted(failed))
 
 
@@ -163,7 +171,10 @@ def _failures(records: Iterable[Record]) -> list[str]:
 
 
 def _compact_table(standing: Standing) -> str:
-    rows = [["tool", "runs"], *([tool, str(len(runs))] for tool, runs in standing.runs.items())]
+    rows = [
+        ["tool", "runs"],
+        *([tool, f"{len(runs)}{with_threads(runs)}"] for tool, runs in standing.runs.items()),
+    ]
     for column in COLUMNS:
         means = [standing.mean(tool, column.field) for tool in standing.runs]
         cells = [EMPTY if mean is None else number(mean * column.scale) for mean in means]
@@ -192,7 +203,8 @@ def readme_section(records: Sequence[Record], tools: Mapping[str, Tool]) -> str:
         where = f"{name}, {n_labels:,} labels"
         for tool, title in (ours | chosen).items():
             few = len(standing.runs[tool])
-            note = f" ({few} run{'s' * (few > 1)})" if few < ENOUGH_RUNS else ""
+            counted_runs = f" ({few} run{'s' * (few > 1)}{with_threads(standing.runs[tool])})"
+            note = counted_runs if few < ENOUGH_RUNS else ""
             precisions = [f"{value:.1f}" for value in standing.precisions(tool) or ()] or [EMPTY] * 3
             costs = [standing.mean(tool, f) for f in ("train_cpu_s", "batch_text_us", "batch_vectors_us")]
             shown = [EMPTY if cost is None else number(cost) for cost in costs]

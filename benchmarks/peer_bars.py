@@ -1,8 +1,9 @@
 """What we hold ourselves to beside the peers: each bar with its numbers and a verdict per data set.
 
-Everything is computed from the recorded runs: means over the runs with one thread, CPU time of the whole
-training process with warm caches. A bar is `MISSED` as soon as one tool shows it, `not measured` while a
-tool that could still show it has no runs, and `reached` only when all of them have been beaten.
+Everything is computed from the recorded runs: means over the runs with one thread (of a peer that has none,
+with more: the page says so), CPU time of the whole training process with warm caches. A bar is `MISSED` as
+soon as one tool shows it, `not measured` while a tool that could still show it has no runs, and `reached`
+only when all of them have been beaten.
 """
 
 from __future__ import annotations
@@ -33,7 +34,9 @@ class Standing(NamedTuple):
     """The runs that count for one data set, and the kinds of input that each peer predicts from."""
 
     data: str
-    runs: Mapping[str, Sequence[Record]]  # tool -> its successful runs with one thread
+    runs: Mapping[
+        str, Sequence[Record]
+    ]  # tool -> its successful runs with one thread, or of a slow peer with more
     peers: Mapping[str, Sequence[str]]
     more_threads: Mapping[str, Sequence[Record]] = MappingProxyType({})
     failed: Sequence[str] = ()  # tools whose training failed by itself: they are not among the peers
@@ -79,12 +82,22 @@ def shown_precisions(values: Sequence[float] | None) -> str:
 def shown_runs(standing: Standing, tools: Iterable[str]) -> str:
     """How many runs the means are of; which tools have fewer than enough."""
     counts = {tool: len(standing.runs[tool]) for tool in tools if standing.runs.get(tool)}
-    few = [f"{tool} {count}" for tool, count in counts.items() if count < ENOUGH_RUNS]
+    few = [
+        f"{tool} {count}{with_threads(standing.runs[tool])}"
+        for tool, count in counts.items()
+        if count < ENOUGH_RUNS
+    ]
     if len(few) > MOST_NAMED:
         few = [f"{len(few)} of {len(counts)} tools, least {min(counts.values())}"]
     if few:
         return f"{FEWER} {', '.join(few)}"
     return str(min(counts.values())) if counts else "0"
+
+
+def with_threads(runs: Sequence[Record]) -> str:
+    """A mark behind the number of runs that were trained with more threads than one."""
+    threads = max(run["threads"] for run in runs)
+    return f" with {threads} threads" if threads > 1 else ""
 
 
 def shown_training(standing: Standing, tool: str) -> str:

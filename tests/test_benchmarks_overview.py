@@ -143,6 +143,31 @@ def test_a_peer_whose_training_fails_by_itself_is_no_rival(
     assert "fasttext-ova" in standing_of([*winning(), *with_more], COOKING, tools).peers
 
 
+def test_one_stand_in_with_runs_is_enough(tools: dict[str, Tool]) -> None:
+    failed = {key: value for key, value in record("fasttext-ova").items() if key in IDENTITY}
+    records = [*winning(), {**failed, "error": "train: exit code 1: RuntimeError: NaN"}]
+    both = {"fasttext-ova-0.1", "fasttext-ova-0.1-5"}
+    assert both <= standing_of(records, COOKING, tools).peers.keys()
+    records.append(record("fasttext-ova-0.1-5"))
+    assert both & standing_of(records, COOKING, tools).peers.keys() == {"fasttext-ova-0.1-5"}
+    records.append(record("fasttext-ova-0.1"))
+    assert both <= standing_of(records, COOKING, tools).peers.keys()
+
+
+def test_a_peer_without_runs_of_one_thread_counts_with_more(tools: dict[str, Tool]) -> None:
+    runs = [record("labeltree"), record("omikuji-1"), record("omikuji-1", threads=2),
+            record("labeltree-xt", threads=2), record("extremetext", 20.0, -5.0, threads=2)]  # fmt: skip
+    found = standing_of(runs, COOKING, tools)
+    counted = {tool: [run["threads"] for run in of_tool] for tool, of_tool in found.runs.items()}
+    assert counted == {"labeltree": [1], "omikuji-1": [1], "extremetext": [2]}
+    page = overview(runs, tools)
+    assert "| extremetext | 1 with 2 threads |" in page
+    assert "| fewer than 3: labeltree 1, extremetext 1 with 2 threads | reached, few runs |" in page
+    assert "extremetext, quickest to predict, the original (1 run with 2 threads)" in readme_section(
+        [run for run in runs if run["tool"] != "omikuji-1"], tools
+    ).replace("most accurate peer, quickest to train, ", "")
+
+
 def test_all_bars_reached() -> None:
     assert {cell for cells in verdicts(winning()).values() for cell in cells} == {"reached"}
 
