@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from numpy.typing import NDArray
 
 from labeltree.config import make_config
 from labeltree.data.bad_lines import BadLines
@@ -21,6 +20,7 @@ from labeltree.errors import CorruptedModelError, DataError, ParameterError
 from labeltree.features import splitting
 from labeltree.features.strings import StringTable
 from labeltree.features.text import SHORT_TEXT, TextFeatures
+from labeltree.kernels.short_text import transform_text
 from labeltree.reference import text as reference
 
 # Few distinct words, so that they repeat; long, accented, malformed and awkward ones among them.
@@ -142,17 +142,16 @@ def is_utf8(word: bytes) -> bool:
     return word.decode("utf-8", "replace").encode() == word
 
 
-def room_for_a_row(word_ngrams: int = 1) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
-    n_entries = SHORT_TEXT * word_ngrams
-    return np.empty(n_entries, np.int32), np.empty(n_entries, np.float32)
-
-
-def one_row(features: TextFeatures, text: str) -> SparseRows:
+def one_row(features: TextFeatures, text: str) -> SparseRows | None:
     """The row of a short text by the quick way."""
-    indices, values = room_for_a_row(features.config.word_ngrams)
-    n = features.fill_row(text, indices, values)
-    assert n >= 0
-    return SparseRows(np.array([0, n]), indices[:n], values[:n], features.n_columns)
+    short = features.short_text(text)
+    if short is None:
+        return None
+    room, buffer = short
+    n = transform_text(room.table, buffer)
+    if n < 0:
+        return None
+    return SparseRows(np.array([0, n]), room.indices[:n], room.values[:n], features.n_columns)
 
 
 @given(st.lists(lines, min_size=1, max_size=6), settings_grid)
@@ -249,7 +248,7 @@ def test_bad_weights_name_the_line(token: str) -> None:
     assert (bad_lines.skipped, rows.n_rows) == (1, 1)
     with pytest.raises(DataError, match="a word without a usable weight"):
         features.transform_texts([token])
-    assert features.fill_row(token, *room_for_a_row()) == -1
+    assert one_row(features, token) is None
 
 
 def test_an_empty_label_names_the_line() -> None:
@@ -332,13 +331,13 @@ def test_corrupted_tensors_are_refused(name: str, tensor: np.ndarray | None, mes
 def test_text_that_has_no_utf8_form_is_an_error() -> None:
     with pytest.raises(DataError):
         fitted().transform_texts(["\ud800"])
-    assert fitted().fill_row("\ud800", *room_for_a_row()) == -1
+    assert one_row(fitted(), "\ud800") is None
 
 
 def test_the_quick_way_leaves_long_texts_to_the_other() -> None:
     text = "one two " * (SHORT_TEXT // 8)
     assert equal_rows(one_row(fitted(), text), fitted().transform_texts([text]))
-    assert fitted().fill_row(text + "x", *room_for_a_row()) == -1
+    assert one_row(fitted(), text + "x") is None
 
 
 def test_threads_do_not_disturb_each_other() -> None:

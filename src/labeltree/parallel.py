@@ -24,6 +24,8 @@ def available_threads() -> int:
 
 def check_threads(threads: Any) -> int:
     """A number of threads that was asked for, or an error that says what is wrong with it."""
+    if type(threads) is int and threads >= 0:  # as nearly always, for the sake of single rows
+        return threads
     try:
         number = -1 if isinstance(threads, bool) else operator.index(threads)
     except TypeError:

@@ -20,6 +20,7 @@ from labeltree.search_options import NO_BEAM
 from labeltree.tree import LabelTree
 
 if TYPE_CHECKING:
+    from labeltree.features.text import ShortText
     from labeltree.kernels.search import Kernels
 
 Labels = tuple[NDArray[np.int64], NDArray[np.int32]]  # indptr, label ids
@@ -78,6 +79,18 @@ class TreeSearch:
             self.table, row.indices, row.values, n, norm, k, threshold, link, out_ids, out_probabilities
         )
         return code == CANONICAL
+
+    def topk_text(
+        self, text: tuple[ShortText, bytes], k: int, threshold: np.float32, normalize: bool,
+        out_ids: NDArray[np.int32], out_probabilities: NDArray[np.float32],
+    ) -> bool:  # fmt: skip
+        """As :meth:`topk` for a short text. False, and nothing is filled, if something is wrong with it."""
+        room, buffer = text
+        link = link_code(self.link, normalize)
+        found: bool = self.kernels.topk_text(
+            self.table, room.table, buffer, k, threshold, link, out_ids, out_probabilities
+        )
+        return found
 
     def above(
         self, arrays: Arrays, threshold: np.float32, normalize: bool

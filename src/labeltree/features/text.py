@@ -29,17 +29,7 @@ from labeltree.features.strings import StringTable
 from labeltree.features.tensors import read_only, take_tensor
 from labeltree.features.vectors import NORM_CODES
 from labeltree.kernels.addresses import address_table
-from labeltree.kernels.short_text import (
-    FEATURE_TYPES,
-    LONGEST,
-    N_BUCKETS,
-    N_SETTINGS,
-    NORM,
-    SCRATCH_TYPES,
-    TF,
-    WEIGHTED,
-    transform_text,
-)
+from labeltree.kernels.short_text import LONGEST, N_BUCKETS, N_SETTINGS, NORM, TF, TYPES, WEIGHTED
 from labeltree.kernels.weights import NORM_NONE, TF_BINARY, TF_COUNT, TF_LOG, weigh_rows
 
 TF_CODES = {"count": TF_COUNT, "log": TF_LOG, "binary": TF_BINARY}
@@ -151,45 +141,43 @@ class TextFeatures:
             read_only(rows.indptr), read_only(rows.indices), rows.values, self.idf, self._tf, self._norm
         )
 
-    def fill_row(self, text: str, indices: NDArray[np.int32], values: NDArray[np.float32]) -> int:
-        """Fill the row that :meth:`transform` gives for a short text, in one call of a kernel.
+    def short_text(self, text: str) -> tuple[ShortText, bytes] | None:
+        """What a kernel needs to take a text as :meth:`transform` does: where all arrays are, and the bytes.
 
-        Returns its length; -1 where :meth:`transform` must do it: the text is too long or not a good one, or
-        the arrays have fewer than ``SHORT_TEXT * word_ngrams`` entries.
+        None where :meth:`transform` must do it: the text is too long or not a good one.
         """
-        if len(text) > SHORT_TEXT or min(len(indices), len(values)) < SHORT_TEXT * self.config.word_ngrams:
-            return -1
+        if len(text) > SHORT_TEXT:
+            return None
         try:
-            short: _ShortText = self._of_thread.short
+            room: ShortText = self._of_thread.short
         except AttributeError:
-            short = self._of_thread.short = _ShortText(self)
+            room = self._of_thread.short = ShortText(self)
         try:
-            buffer = np.frombuffer(text.encode(), np.uint8)
+            return room, text.encode()
         except UnicodeEncodeError:
-            return -1
-        n: int = transform_text(short.table, short.scratch, short.settings, buffer, indices, values)
-        return n
+            return None
 
 
-class _ShortText:
-    """What :func:`transform_text` takes: the features' arrays and one thread's own ones, by address."""
+class ShortText:
+    """A ``table`` for :func:`transform_text`: the features' arrays and one thread's own ones, by address."""
 
     def __init__(self, features: TextFeatures) -> None:
         config = features.config
         options = text_options(config, labels_in_text=False)
-        self._arrays = (
-            features.words.arrays.slots, features.words.arrays.records, features.bucket_row, features.idf,
-            options.lower_case, options.prefix,
+        settings = np.empty(N_SETTINGS, np.int64)
+        settings[[WEIGHTED, LONGEST, N_BUCKETS]] = (
+            config.weighted_words, config.word_ngrams, config.ngram_buckets
         )  # fmt: skip
-        self.table = address_table(self._arrays, FEATURE_TYPES)
+        settings[[TF, NORM]] = features._tf, features._norm
         n_bytes = 4 * SHORT_TEXT
         _, words, weights, labels = make_scratch(n_bytes, config.weighted_words)
         ids, tokens = np.empty(n_bytes, np.int32), np.empty(n_bytes * config.word_ngrams, np.int32)
         keys = np.empty(len(tokens), np.int64)
-        self._own = (*words, *labels, weights, ids, tokens, keys, _NO_ROWS)
-        self.scratch = address_table(self._own, SCRATCH_TYPES)
-        self.settings = np.empty(N_SETTINGS, np.int64)
-        self.settings[[WEIGHTED, LONGEST, N_BUCKETS]] = (
-            config.weighted_words, config.word_ngrams, config.ngram_buckets
+        self.indices = np.empty(len(tokens), np.int32)  # the row that comes out ...
+        self.values = np.empty(len(tokens), np.float32)  # ... in the first entries of both
+        self._arrays = (
+            features.words.arrays.slots, features.words.arrays.records, features.bucket_row, features.idf,
+            options.lower_case, options.prefix, settings,
+            *words, *labels, weights, ids, tokens, keys, _NO_ROWS, self.indices, self.values,
         )  # fmt: skip
-        self.settings[[TF, NORM]] = features._tf, features._norm
+        self.table = address_table(self._arrays, TYPES)

@@ -28,6 +28,7 @@ class Kernels(NamedTuple):
 
     topk: Callable[..., None]
     topk_row: Callable[..., int]
+    topk_text: Callable[..., bool]
     beam: Callable[..., None]
     above: Callable[..., int]
     labels: Callable[..., None]
@@ -258,9 +259,7 @@ def search_row(nodes, n_features, indices, values, n, norm, k, threshold, link, 
     if code == CANONICAL:
         if norm != NORM_NONE:
             normalize_row(values, 0, n, norm)
-        indptr = np.empty(2, np.int64)
-        indptr[0], indptr[1] = 0, n
-        search_topk(nodes, indptr, indices, values, k, threshold, link, out_ids, out_probabilities)
+        search_topk(nodes, np.array([0, n]), indices, values, k, threshold, link, out_ids, out_probabilities)
     return code
 
 

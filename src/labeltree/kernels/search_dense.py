@@ -28,6 +28,7 @@ from labeltree.kernels.search import (
     search_topk,
 )
 from labeltree.kernels.search_beam import search_beam
+from labeltree.kernels.short_text import row_at, transform_text
 
 _LARGEST = np.float32(1e15)  # of a hidden vector's entries: scores from them stay finite
 
@@ -158,6 +159,17 @@ def dense_topk_row(table, indices, values, n, norm, k, threshold, link, out_ids,
 
 
 @kernel
+def dense_topk_text(table, text_table, buffer, k, threshold, link, out_ids, out_probabilities):
+    """:func:`.search.search_topk` of a short text; False if :func:`transform_text` finds no row in it."""
+    n = transform_text(text_table, buffer)
+    if n >= 0:
+        indices, values = row_at(text_table)
+        nodes, indptr = _nodes_at(table), np.array([0, n])
+        search_topk(nodes, indptr, indices, values, k, threshold, link, out_ids, out_probabilities)
+    return n >= 0
+
+
+@kernel
 def dense_beam(table, indptr, indices, values, k, beam, threshold, link, out_ids, out_probabilities):
     """:func:`.search_beam.search_beam`."""
     nodes = _nodes_at(table)
@@ -180,4 +192,4 @@ def dense_labels(table, indptr, indices, values, label_indptr, labels, link, out
     score_labels(nodes, indptr, indices, values, label_indptr, labels, link, out_probabilities)
 
 
-KERNELS = Kernels(dense_topk, dense_topk_row, dense_beam, dense_above, dense_labels)
+KERNELS = Kernels(dense_topk, dense_topk_row, dense_topk_text, dense_beam, dense_above, dense_labels)

@@ -30,6 +30,7 @@ from labeltree.kernels.search import (
     search_topk,
 )
 from labeltree.kernels.search_beam import search_beam
+from labeltree.kernels.short_text import row_at, transform_text
 from labeltree.kernels.sparse_arrays import SparseParameters
 from labeltree.kernels.sparse_chunk import bucket_of
 
@@ -251,6 +252,17 @@ def sparse_topk_row(table, indices, values, n, norm, k, threshold, link, out_ids
 
 
 @kernel
+def sparse_topk_text(table, text_table, buffer, k, threshold, link, out_ids, out_probabilities):
+    """:func:`.search.search_topk` of a short text; False if :func:`transform_text` finds no row in it."""
+    n = transform_text(text_table, buffer)
+    if n >= 0:
+        indices, values = row_at(text_table)
+        nodes, indptr = _nodes_at(table, indices, values), np.array([0, n])
+        search_topk(nodes, indptr, indices, values, k, threshold, link, out_ids, out_probabilities)
+    return n >= 0
+
+
+@kernel
 def sparse_beam(table, indptr, indices, values, k, beam, threshold, link, out_ids, out_probabilities):
     """:func:`.search_beam.search_beam`."""
     nodes = _nodes_at(table, indices, values)
@@ -275,4 +287,4 @@ def sparse_labels(table, indptr, indices, values, label_indptr, labels, link, ou
     score_labels(nodes, indptr, indices, values, label_indptr, labels, link, out_probabilities)
 
 
-KERNELS = Kernels(sparse_topk, sparse_topk_row, sparse_beam, sparse_above, sparse_labels)
+KERNELS = Kernels(sparse_topk, sparse_topk_row, sparse_topk_text, sparse_beam, sparse_above, sparse_labels)

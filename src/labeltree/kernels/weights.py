@@ -11,6 +11,8 @@ UNKNOWN, FIRST_BUCKET = -1, -2
 TF_COUNT, TF_LOG, TF_BINARY = range(3)
 NORM_NONE, NORM_L2, NORM_MEAN = range(3)
 
+MOST_RANKED = 128  # keys that are sorted by counting how many are smaller
+
 U32 = np.uint64(32)
 # Models with n-grams depend on these numbers: a change is a new file format.
 MIX_1 = np.uint64(0x9E3779B97F4A7C15)
@@ -52,9 +54,23 @@ def count_ids(ids, word_counts, bucket_counts):
             bucket_counts[FIRST_BUCKET - ids[k]] += 1
 
 
-@kernel
-def sort_keys(keys, n):
-    """Shell sort: rows are short, and it needs neither recursion nor memory."""
+@inlined
+def sort_keys(keys, n, room):
+    """Sort the first n keys, which are distinct.
+
+    Few are put where the number of smaller ones says: n² comparisons, but without a single branch that is
+    hard to foresee, several at a time. More by Shell sort, which needs neither recursion nor memory.
+    """
+    if n <= len(room):
+        for k in range(n):
+            key = keys[k]
+            rank = 0
+            for j in range(n):
+                rank += keys[j] < key
+            room[rank] = key
+        for k in range(n):
+            keys[k] = room[k]
+        return
     gap = n
     while gap > 1:
         gap = max(1, gap * 5 // 11)
@@ -76,6 +92,7 @@ def count_rows(
     ``word_row`` and ``bucket_row`` give the column of a token, or -1; an empty ``word_row`` leaves word ids
     as they are. Writes from entry ``n_before`` on and returns the next free one.
     """
+    room = np.empty(MOST_RANKED, np.int64)
     n_out, start = n_before, 0
     for i in range(len(row_end)):
         n = 0
@@ -88,7 +105,7 @@ def count_rows(
             if column >= 0:
                 keys[n] = column << 32 | (k - start)  # the place in the row: equal words are summed in order
                 n += 1
-        sort_keys(keys, n)
+        sort_keys(keys, n, room)
         previous = -1
         total = 0.0
         for j in range(n):
@@ -116,7 +133,7 @@ def weigh_rows(indptr, indices, values, idf, tf, norm):
         for k in range(start, end):
             value = np.float64(values[k])
             if tf == TF_LOG:
-                value = 1.0 + np.log(value)
+                value = 1.0 + np.log(value) if value != 1.0 else 1.0  # most are, and logarithms take long
             elif tf == TF_BINARY:
                 value = 1.0
             if len(idf) > 0:
@@ -141,15 +158,17 @@ def normalize_row(values, start, end, norm):
 @kernel
 def unite_labels(ids, row_end, keys, out_end, out_ids):
     """Each row's labels sorted, each once; negative ids (unknown labels, told apart) become -1."""
+    room = np.empty(MOST_RANKED, np.int64)
     n_out, start = 0, 0
     for i in range(len(row_end)):
         n = row_end[i] - start
         for k in range(n):
-            keys[k] = ids[start + k]
-        sort_keys(keys, n)
+            keys[k] = np.int64(ids[start + k]) << 32 | k
+        sort_keys(keys, n, room)
         for k in range(n):
-            if k == 0 or keys[k] != keys[k - 1]:
-                out_ids[n_out] = max(keys[k], UNKNOWN)
+            label = keys[k] >> 32
+            if k == 0 or label != keys[k - 1] >> 32:
+                out_ids[n_out] = max(label, UNKNOWN)
                 n_out += 1
         out_end[i] = n_out
         start = row_end[i]
