@@ -91,7 +91,10 @@ def standing_of(records: Iterable[Record], data: str, tools: Mapping[str, Tool])
         and name not in failed
         and (tool.stands_in_for is None or tool.stands_in_for in failed)
     }
-    runs |= {name: more_threads[name] for name in rivals if name in more_threads and name not in runs}
+    for name in rivals:
+        if name in more_threads and name not in runs:
+            fewest = min(run["threads"] for run in more_threads[name])
+            runs[name] = [run for run in more_threads[name] if run["threads"] == fewest]
     replaced = {tool.stands_in_for for name, tool in rivals.items() if name in runs} - {None}
     peers = {
         name: tool.module.PREDICTS
@@ -99,7 +102,11 @@ def standing_of(records: Iterable[Record], data: str, tools: Mapping[str, Tool])
         if name in runs or tool.stands_in_for not in replaced  # one that stands in is enough
     }
     order = [*(tool for tool in tools if tool in runs), *(tool for tool in runs if tool not in tools)]
-    return Standing(data, {tool: runs[tool] for tool in order}, peers, more_threads, sorted(failed))
+    of_failed = {
+        tool: {name: name in runs for name, rival in rivals.items() if rival.stands_in_for == tool}
+        for tool in sorted(failed)
+    }
+    return Standing(data, {tool: runs[tool] for tool in order}, peers, more_threads, of_failed)
 
 
 def overview(records: Sequence[Record], tools: Mapping[str, Tool]) -> str:
@@ -109,8 +116,8 @@ def overview(records: Sequence[Record], tools: Mapping[str, Tool]) -> str:
     sections = [
         "# Results",
         f"Written by `{COMMAND}` from the runs in [runs.jsonl](runs.jsonl): of each tool the newest ones. "
-        "Means over the runs, training and prediction with one thread, the best of a column in bold; `-`: "
-        "the tool does not take that input, or does not separate it. How it is measured: "
+        "Means over the runs, training and prediction with one thread unless noted, the best of a column in "
+        "bold; `-`: the tool does not take that input, or does not separate it. How it is measured: "
         "[benchmarks](../benchmarks.md).",
         _circumstances(counted),
     ]
@@ -202,9 +209,9 @@ def readme_section(records: Sequence[Record], tools: Mapping[str, Tool]) -> str:
         n_labels = standing.runs[next(iter(ours))][0]["n_labels"]
         where = f"{name}, {n_labels:,} labels"
         for tool, title in (ours | chosen).items():
-            few = len(standing.runs[tool])
-            counted_runs = f" ({few} run{'s' * (few > 1)}{with_threads(standing.runs[tool])})"
-            note = counted_runs if few < ENOUGH_RUNS else ""
+            n_runs, threads = len(standing.runs[tool]), with_threads(standing.runs[tool])
+            is_usual = n_runs >= ENOUGH_RUNS and not threads
+            note = "" if is_usual else f" ({n_runs} run{'s' * (n_runs > 1)}{threads})"
             precisions = [f"{value:.1f}" for value in standing.precisions(tool) or ()] or [EMPTY] * 3
             costs = [standing.mean(tool, f) for f in ("train_cpu_s", "batch_text_us", "batch_vectors_us")]
             shown = [EMPTY if cost is None else number(cost) for cost in costs]
@@ -214,10 +221,10 @@ def readme_section(records: Sequence[Record], tools: Mapping[str, Tool]) -> str:
     machines = "; ".join(dict.fromkeys(record["machine"] for record in counted))
     text = (
         "labeltree with sparse nodes, its default, and others, beside the best of its peers, each installed "
-        "from the registry and run on the same rows with one thread (`python -m benchmarks.compare`): "
-        "percent of right labels among "
-        "the first 1, 3 and 5; CPU seconds of the whole training process; prediction per row of a batch, "
-        f"from text or from ready vectors. Means of {ENOUGH_RUNS} runs unless noted. {machines}."
+        "from the registry and run on the same rows (`python -m benchmarks.compare`): "
+        "percent of right labels among the first 1, 3 and 5; CPU seconds of the whole training process; "
+        "prediction per row of a batch, from text or from ready vectors. "
+        f"Means of at least {ENOUGH_RUNS} runs with one thread unless noted. {machines}."
     )
     if any("load_average" not in record for record in counted):
         text += " Some times are of a busy machine: [benchmarks](docs/benchmarks.md) says which."

@@ -34,12 +34,13 @@ class Standing(NamedTuple):
     """The runs that count for one data set, and the kinds of input that each peer predicts from."""
 
     data: str
-    runs: Mapping[
-        str, Sequence[Record]
-    ]  # tool -> its successful runs with one thread, or of a slow peer with more
+    # tool -> its successful runs with one thread; of a peer that has none, with the fewest threads
+    runs: Mapping[str, Sequence[Record]]
     peers: Mapping[str, Sequence[str]]
     more_threads: Mapping[str, Sequence[Record]] = MappingProxyType({})
-    failed: Sequence[str] = ()  # tools whose training failed by itself: they are not among the peers
+    # tool whose training failed by itself, so that it is not among the peers -> which of those that stand in
+    # for it were run
+    failed: Mapping[str, Mapping[str, bool]] = MappingProxyType({})
 
     def mean(self, tool: str, field: str) -> float | None:
         values = [run[field] for run in self.runs.get(tool, ()) if run.get(field) is not None]
@@ -80,23 +81,22 @@ def shown_precisions(values: Sequence[float] | None) -> str:
 
 
 def shown_runs(standing: Standing, tools: Iterable[str]) -> str:
-    """How many runs the means are of; which tools have fewer than enough."""
-    counts = {tool: len(standing.runs[tool]) for tool in tools if standing.runs.get(tool)}
-    few = [
-        f"{tool} {count}{with_threads(standing.runs[tool])}"
-        for tool, count in counts.items()
-        if count < ENOUGH_RUNS
-    ]
+    """How many runs the means are of; which tools have fewer than enough, or ran with more threads."""
+    counted = {tool: standing.runs[tool] for tool in tools if standing.runs.get(tool)}
+    least = min(map(len, counted.values()), default=0)
+    few = {tool: runs for tool, runs in counted.items() if len(runs) < ENOUGH_RUNS}
+    threaded = {tool: with_threads(runs) for tool, runs in counted.items() if with_threads(runs)}
     if len(few) > MOST_NAMED:
-        few = [f"{len(few)} of {len(counts)} tools, least {min(counts.values())}"]
+        named = [f"{len(few)} of {len(counted)} tools, least {least}", *(t + n for t, n in threaded.items())]
+        return f"{FEWER} {', '.join(named)}"
     if few:
-        return f"{FEWER} {', '.join(few)}"
-    return str(min(counts.values())) if counts else "0"
+        return f"{FEWER} {', '.join(f'{tool} {len(runs)}{with_threads(runs)}' for tool, runs in few.items())}"
+    return ", ".join([str(least), *(tool + note for tool, note in threaded.items())])
 
 
 def with_threads(runs: Sequence[Record]) -> str:
     """A mark behind the number of runs that were trained with more threads than one."""
-    threads = max(run["threads"] for run in runs)
+    threads = runs[0]["threads"]
     return f" with {threads} threads" if threads > 1 else ""
 
 
@@ -290,8 +290,10 @@ def bars_section(
         "tool separates it. A tool in brackets is the reason of the verdict."
     )
     for standing in standings:
-        if standing.failed:
-            head += f" {standing.data} is without {', '.join(standing.failed)}, whose training failed there."
+        for failed, stand_ins in standing.failed.items():
+            told = [f"{name} {'stands in' if ran else 'was not run'}" for name, ran in stand_ins.items()]
+            head += f" {standing.data} is without {failed}, whose training failed there"
+            head += f": {', '.join(told)}." if told else "."
     return "\n\n".join([f"## {title}", head, *sections])
 
 

@@ -69,11 +69,12 @@ def discover(folder: Path) -> dict[str, Tool]:
 def fingerprint(path: Path, module: ModuleType, settings: dict[str, Any]) -> str:
     """A digest of the tool's file and settings; for labeltree itself of its source too.
 
-    A line `VARIANTS["name"] = ...` or `STANDS_IN["name"] = ...` adds a variant without touching what the
-    others are: it is left out.
+    A line `VARIANTS["name"] = ...`, `STANDS_IN["name"] = ...` or `NOTE += ...` adds a variant without
+    touching what the others are: it is left out.
     """
+    additions = (b'VARIANTS["', b'STANDS_IN["', b"NOTE += ")
     lines = path.read_bytes().splitlines(keepends=True)
-    source = b"".join(line for line in lines if not line.startswith((b'VARIANTS["', b'STANDS_IN["')))
+    source = b"".join(line for line in lines if not line.startswith(additions))
     digest = hashlib.sha256(source + json.dumps(settings).encode())
     if module.PACKAGE == "labeltree":
         for file in source_files():

@@ -243,7 +243,9 @@ def test_a_model_may_be_used_by_many_threads_at_once(model: Model, X: Any) -> No
     expected = model.predict(X, k=3)
     with ThreadPoolExecutor(4) as pool:
         answers = list(pool.map(lambda _: model.predict(X, k=3, threads=2), range(8)))
+        one_by_one = list(pool.map(lambda i: model.predict(take_rows(X, [i]), k=3)[0], range(len(expected))))
     assert all(answer == expected for answer in answers)
+    assert one_by_one == expected
 
 
 def test_empty_row_gets_what_the_biases_say(model: Model, point: Point) -> None:

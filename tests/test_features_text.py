@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from typing import Any
 
@@ -21,6 +21,7 @@ from labeltree.features import splitting
 from labeltree.features.strings import StringTable
 from labeltree.features.text import SHORT_TEXT, TextFeatures
 from labeltree.kernels.short_text import transform_text
+from labeltree.kernels.weights import MOST_RANKED, count_rows, unite_labels
 from labeltree.reference import text as reference
 
 # Few distinct words, so that they repeat; long, accented, malformed and awkward ones among them.
@@ -340,19 +341,32 @@ def test_the_quick_way_leaves_long_texts_to_the_other() -> None:
     assert one_row(fitted(), text + "x") is None
 
 
+@pytest.mark.parametrize("n", [0, 1, MOST_RANKED - 1, MOST_RANKED, MOST_RANKED + 1, 1000])
+def test_rows_of_any_length_are_sorted_and_united(n: int) -> None:
+    random = np.random.default_rng(n)
+    ids = random.integers(-(2**31), 2**31 - 1, n, np.int32, endpoint=True)
+    ids[: n // 4] = ids[n - n // 4 :]
+    indptr, found, values = np.zeros(2, np.int64), np.empty(n, np.int32), np.empty(n, np.float32)
+    keys, nothing = np.empty(n, np.int64), np.empty(0, np.int32)
+    words = np.maximum(ids, -1)  # negative ones are n-grams or unknown
+    count_rows(
+        words, nothing.astype(np.float32), np.array([n]), nothing, nothing, keys, 0, indptr, found, values
+    )
+    expected, counts = np.unique(words[words >= 0], return_counts=True)
+    assert np.array_equal(found[: indptr[1]], expected)
+    assert np.array_equal(values[: indptr[1]], counts)
+    end, labels = np.empty(1, np.int64), np.empty(n, np.int32)
+    unite_labels(ids, np.array([n]), keys, end, labels)
+    assert np.array_equal(labels[: end[0]], np.maximum(np.unique(ids), -1))
+
+
 def test_threads_do_not_disturb_each_other() -> None:
     features = fitted()
     texts = ["one two three", "four five five one", "", "two"]
     expected = [features.transform_texts([text]) for text in texts]
-    failures: list[str] = []
 
-    def run(text: str, row: SparseRows) -> None:
-        if not all(equal_rows(one_row(features, text), row) for _ in range(300)):
-            failures.append(text)
+    def are_equal(text: str, row: SparseRows) -> bool:
+        return all(equal_rows(one_row(features, text), row) for _ in range(300))
 
-    threads = [threading.Thread(target=run, args=pair) for pair in zip(texts, expected, strict=True)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not failures
+    with ThreadPoolExecutor(len(texts)) as pool:
+        assert all(pool.map(are_equal, texts, expected))

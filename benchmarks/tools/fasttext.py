@@ -25,6 +25,7 @@ NOTE = (
     "settings of its tutorial, -0.1: with its default step; "
     "it reads the file anew in each epoch, so parsing is part of training"
 )
+NOTE += "; -5: its default number of epochs, too"
 
 
 def install(pip: Callable[..., None]) -> None:

@@ -15,11 +15,11 @@ from labeltree.data.matrices import copy_row, is_sparse, sparse_rows
 from labeltree.data.rows import Arrays, LabelRows, SparseRows, pointers
 from labeltree.errors import DataError, ParameterError
 from labeltree.features.strings import StringTable
-from labeltree.features.text import SHORT_TEXT, TextFeatures
+from labeltree.features.text import TextFeatures
 from labeltree.features.vectors import VectorFeatures
 from labeltree.model_file import Parts, parts_of_bytes, parts_to_bytes, read_parts, write_parts
 from labeltree.parallel import Pool, check_threads, row_slices
-from labeltree.predicting import OneRow, Parameters, TreeSearch, above_average, best_of_trees
+from labeltree.predicting import Found, OneRow, Parameters, TreeSearch, above_average, best_of_trees
 from labeltree.search_options import DEFAULT_BEAM, NO_BEAM, check_all_above, check_k, check_search
 from labeltree.streaming import Features, read_rows
 from labeltree.tree import LabelTree
@@ -53,7 +53,7 @@ class Model:
         self.skipped_messages: list[str] = []  # ... and what was wrong with the first few
         self.unused_rows = 0  # training rows without labels, where these were no examples
         self._names: list[str] | None = None
-        self._row = OneRow(SHORT_TEXT * config.word_ngrams)
+        self._row = OneRow()
 
     def __repr__(self) -> str:
         return (
@@ -97,7 +97,7 @@ class Model:
         width, least = check_search(search, beam), _check_threshold(threshold)
         ids, probabilities = self._best(X, k, least, normalize, width, check_threads(threads))
         found = []
-        # Each `strict=` would take 0.4 µs, a fiftieth of the time of a single text.
+        # Without `strict=`, whose handing over is a good part of the time of all this for a single row.
         for row_ids, row_probabilities in zip(ids.tolist(), probabilities.tolist()):  # noqa: B905
             if row_ids[-1] < 0:
                 del row_ids[row_ids.index(-1) :]
@@ -107,7 +107,7 @@ class Model:
     def predict_arrays(
         self, X: Any, k: int = 5, *, threshold: float = 0.0, normalize: bool = False,
         search: str = "exact", beam: int = DEFAULT_BEAM, threads: int = 0,
-    ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:  # fmt: skip
+    ) -> Found:  # fmt: skip
         """Label ids and probabilities, both (n_rows, k), best first; -1 and 0 where fewer are found."""
         width, least = check_search(search, beam), _check_threshold(threshold)
         return self._best(X, check_k(k), least, normalize, width, check_threads(threads))
@@ -211,14 +211,12 @@ class Model:
             raise DataError(f"X must be a list of texts, but is {X!r:.60}; wrap a single text in a list")
         return self.features.transform_texts(X if type(X) is list else list(X))
 
-    def _best(
-        self, X: Any, k: int, least: np.float32, normalize: bool, width: int, threads: int
-    ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+    def _best(self, X: Any, k: int, least: np.float32, normalize: bool, width: int, threads: int) -> Found:
         """What :meth:`predict_arrays` returns."""
         if len(self.trees) == 1 and width == NO_BEAM:
-            ids, probabilities = np.empty((1, k), np.int32), np.empty((1, k), np.float32)
-            if self._found_at_once(X, k, least, normalize, ids, probabilities):
-                return ids, probabilities
+            found = self._best_of_one(X, k, least, normalize)
+            if found is not None:
+                return found
         rows = self._rows(X)
         n_found = min(k, self.n_labels)
         ids = np.full((rows.n_rows, k), -1, np.int32)
@@ -235,23 +233,16 @@ class Model:
         self._by_rows(find, rows.n_rows, threads)
         return ids, probabilities
 
-    def _found_at_once(
-        self, X: Any, k: int, least: np.float32, normalize: bool,
-        out_ids: NDArray[np.int32], out_probabilities: NDArray[np.float32],
-    ) -> bool:  # fmt: skip
-        """Whether X is a single short text or row, for which one call of a kernel does everything."""
-        if type(X) is list:
-            if len(X) != 1 or type(X[0]) is not str or not isinstance(self.features, TextFeatures):
-                return False
-            text = self.features.short_text(X[0])
-            return text is not None and self.trees[0].topk_text(
-                text, k, least, normalize, out_ids, out_probabilities
-            )
-        row, norm = self._row, self.features.norm_of_rows
-        n = copy_row(X, self.n_features, row.indices, row.values)
-        return n >= 0 and self.trees[0].topk_row(
-            row, n, norm, k, least, normalize, out_ids, out_probabilities
-        )
+    def _best_of_one(self, X: Any, k: int, least: np.float32, normalize: bool) -> Found | None:
+        """The same for a single short text or row, in one call of a kernel; None if X is something else."""
+        if type(X) is not list:
+            row, norm = self._row, self.features.norm_of_rows
+            n = copy_row(X, self.n_features, row.indices, row.values)
+            return self.trees[0].topk_row(row, n, norm, k, least, normalize) if n >= 0 else None
+        if len(X) != 1 or type(X[0]) is not str or not isinstance(self.features, TextFeatures):
+            return None
+        text = self.features.short_text(X[0])
+        return self.trees[0].topk_text(*text, k, least, normalize) if text is not None else None
 
     def _score(
         self, rows: SparseRows, labels: LabelRows, normalize: bool, threads: int

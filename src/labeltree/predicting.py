@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     from labeltree.kernels.search import Kernels
 
 Labels = tuple[NDArray[np.int64], NDArray[np.int32]]  # indptr, label ids
-
+Found = tuple[NDArray[np.int32], NDArray[np.float32]]  # label ids, probabilities; both (n_rows, k)
+LONGEST_ROW = 1 << 14  # entries of a single row that takes the fast path
 
 Parameters = QuantizedParameters | SparseParameters
 
@@ -32,9 +33,9 @@ Parameters = QuantizedParameters | SparseParameters
 class OneRow(threading.local):
     """Room for a single row, in each thread its own."""
 
-    def __init__(self, n_entries: int) -> None:
-        self.indices = np.empty(n_entries, np.int32)
-        self.values = np.empty(n_entries, np.float32)
+    def __init__(self) -> None:
+        self.indices = np.empty(LONGEST_ROW, np.int32)
+        self.values = np.empty(LONGEST_ROW, np.float32)
 
 
 class TreeSearch:
@@ -67,30 +68,27 @@ class TreeSearch:
             self.kernels.beam(self.table, *rows, k, beam, threshold, link, out_ids, out_probabilities)
 
     def topk_row(
-        self, row: OneRow, n: int, norm: int, k: int, threshold: np.float32, normalize: bool,
-        out_ids: NDArray[np.int32], out_probabilities: NDArray[np.float32],
-    ) -> bool:  # fmt: skip
+        self, row: OneRow, n: int, norm: int, k: int, threshold: np.float32, normalize: bool
+    ) -> Found | None:
         """As :meth:`topk` for the first n entries of a row, after their normalisation.
 
-        False, and nothing is filled, if there is something wrong with them.
+        None if there is something wrong with them.
         """
+        ids, probabilities = np.empty((1, k), np.int32), np.empty((1, k), np.float32)
         link = link_code(self.link, normalize)
         code = self.kernels.topk_row(
-            self.table, row.indices, row.values, n, norm, k, threshold, link, out_ids, out_probabilities
+            self.table, row.indices, row.values, n, norm, k, threshold, link, ids, probabilities
         )
-        return code == CANONICAL
+        return (ids, probabilities) if code == CANONICAL else None
 
     def topk_text(
-        self, text: tuple[ShortText, bytes], k: int, threshold: np.float32, normalize: bool,
-        out_ids: NDArray[np.int32], out_probabilities: NDArray[np.float32],
-    ) -> bool:  # fmt: skip
-        """As :meth:`topk` for a short text. False, and nothing is filled, if something is wrong with it."""
-        room, buffer = text
+        self, room: ShortText, text: bytes, k: int, threshold: np.float32, normalize: bool
+    ) -> Found | None:
+        """As :meth:`topk` for a short text; None if there is something wrong with it."""
+        ids, probabilities = np.empty((1, k), np.int32), np.empty((1, k), np.float32)
         link = link_code(self.link, normalize)
-        found: bool = self.kernels.topk_text(
-            self.table, room.table, buffer, k, threshold, link, out_ids, out_probabilities
-        )
-        return found
+        is_good = self.kernels.topk_text(self.table, room.table, text, k, threshold, link, ids, probabilities)
+        return (ids, probabilities) if is_good else None
 
     def above(
         self, arrays: Arrays, threshold: np.float32, normalize: bool

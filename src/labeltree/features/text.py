@@ -169,7 +169,7 @@ class ShortText:
             config.weighted_words, config.word_ngrams, config.ngram_buckets
         )  # fmt: skip
         settings[[TF, NORM]] = features._tf, features._norm
-        n_bytes = 4 * SHORT_TEXT
+        n_bytes = 4 * SHORT_TEXT  # there are fewer words; memory that is not written is never taken
         _, words, weights, labels = make_scratch(n_bytes, config.weighted_words)
         ids, tokens = np.empty(n_bytes, np.int32), np.empty(n_bytes * config.word_ngrams, np.int32)
         keys = np.empty(len(tokens), np.int64)

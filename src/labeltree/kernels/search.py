@@ -259,8 +259,16 @@ def search_row(nodes, n_features, indices, values, n, norm, k, threshold, link, 
     if code == CANONICAL:
         if norm != NORM_NONE:
             normalize_row(values, 0, n, norm)
-        search_topk(nodes, np.array([0, n]), indices, values, k, threshold, link, out_ids, out_probabilities)
+        search_prepared(nodes, indices, values, n, k, threshold, link, out_ids, out_probabilities)
     return code
+
+
+@inlined
+def search_prepared(nodes, indices, values, n, k, threshold, link, out_ids, out_probabilities):
+    """:func:`search_topk` of the first ``n`` entries; False, and nothing is found, if n is negative."""
+    if n >= 0:
+        search_topk(nodes, np.array([0, n]), indices, values, k, threshold, link, out_ids, out_probabilities)
+    return n >= 0
 
 
 @inlined

@@ -26,6 +26,7 @@ from labeltree.kernels.search import (
     score_nodes,
     scores_whole_blocks,
     search_above,
+    search_prepared,
     search_row,
     search_topk,
 )
@@ -253,13 +254,11 @@ def sparse_topk_row(table, indices, values, n, norm, k, threshold, link, out_ids
 
 @kernel
 def sparse_topk_text(table, text_table, buffer, k, threshold, link, out_ids, out_probabilities):
-    """:func:`.search.search_topk` of a short text; False if :func:`transform_text` finds no row in it."""
+    """:func:`.search.search_prepared` of a short text."""
     n = transform_text(text_table, buffer)
-    if n >= 0:
-        indices, values = row_at(text_table)
-        nodes, indptr = _nodes_at(table, indices, values), np.array([0, n])
-        search_topk(nodes, indptr, indices, values, k, threshold, link, out_ids, out_probabilities)
-    return n >= 0
+    indices, values = row_at(text_table)
+    nodes = _nodes_at(table, indices, values)
+    return search_prepared(nodes, indices, values, n, k, threshold, link, out_ids, out_probabilities)
 
 
 @kernel
