@@ -35,6 +35,7 @@ from benchmarks.running import RunError, Runner, Tool, discover, fingerprint
 from labeltree.parallel import available_threads
 
 ROOT = Path(__file__).parents[1]
+RESULTS = ROOT / "docs" / "results"
 TOOLS = Path(__file__).parent / "tools"
 
 
@@ -184,7 +185,7 @@ def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument(
         "--readme", type=Path, nargs="?", const=ROOT / "README.md", help="write the README's table too"
     )
-    parser.add_argument("--output", type=Path, default=ROOT / "docs" / "results")
+    parser.add_argument("--output", type=Path, default=RESULTS)
     parser.add_argument("--tools-folder", type=Path, default=TOOLS, help=argparse.SUPPRESS)
     chosen = parser.parse_args(argv)
     if not (chosen.data or chosen.overview or chosen.readme):

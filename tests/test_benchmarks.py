@@ -15,6 +15,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))  # benchmarks are not part of
 
 from benchmarks import compare, report, worker
 from benchmarks.environments import last_line
+from benchmarks.passes import passes_per_epoch
 from benchmarks.preparing import Prepared
 from benchmarks.running import Runner, discover, make_toy, score
 
@@ -322,3 +323,8 @@ def test_last_line_prefers_the_error() -> None:
     assert last_line("a\nValueError: b\nhint: c\n") == "ValueError: b"
     assert last_line("killed\n\n") == "killed"
     assert last_line("") == ""
+
+
+def test_passes_of_an_epoch_that_counts_words_once() -> None:
+    """Six words, two labels and two ends of lines, of which five distinct words and the labels count."""
+    assert passes_per_epoch(["__label__x a b a\n", "__label__y c d e\n"]) == 10 / 7
