@@ -95,18 +95,18 @@ def standing_of(records: Iterable[Record], data: str, tools: Mapping[str, Tool])
         if name in more_threads and name not in runs:
             fewest = min(run["threads"] for run in more_threads[name])
             runs[name] = [run for run in more_threads[name] if run["threads"] == fewest]
-    replaced = {tool.stands_in_for for name, tool in rivals.items() if name in runs} - {None}
-    peers = {
-        name: tool.module.PREDICTS
-        for name, tool in rivals.items()
-        if name in runs or tool.stands_in_for not in replaced  # one that stands in is enough
-    }
-    order = [*(tool for tool in tools if tool in runs), *(tool for tool in runs if tool not in tools)]
-    of_failed = {
+    stand_ins = {
         tool: {name: name in runs for name, rival in rivals.items() if rival.stands_in_for == tool}
         for tool in sorted(failed)
     }
-    return Standing(data, {tool: runs[tool] for tool in order}, peers, more_threads, of_failed)
+    peers = {
+        name: tool.module.PREDICTS
+        for name, tool in rivals.items()
+        if name in runs
+        or not any(stand_ins.get(tool.stands_in_for or "", {}).values())  # one of them is enough
+    }
+    order = [*(tool for tool in tools if tool in runs), *(tool for tool in runs if tool not in tools)]
+    return Standing(data, {tool: runs[tool] for tool in order}, peers, more_threads, stand_ins)
 
 
 def overview(records: Sequence[Record], tools: Mapping[str, Tool]) -> str:

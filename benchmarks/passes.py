@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from benchmarks import compare
 from benchmarks.datasets import MissingData, data_file
 from benchmarks.overview import standing_of
-from benchmarks.peer_bars import EXTREMETEXT, OURS_LIKE_EXTREMETEXT, SETS, shown
+from benchmarks.peer_bars import SETS, shown, times_less
 from benchmarks.preparing import LABEL
 from benchmarks.report import aligned
 from benchmarks.running import discover
@@ -39,10 +39,7 @@ def main() -> None:
         except MissingData as error:
             print(error)
             continue
-        standing = standing_of(records, name, tools)
-        theirs = standing.mean(EXTREMETEXT, "train_cpu_s")
-        ours = standing.mean(OURS_LIKE_EXTREMETEXT, "train_cpu_s")
-        ratio = theirs / ours if theirs and ours else None
+        ratio = times_less(standing_of(records, name, tools))
         rows.append([name, shown(passes), shown(ratio), shown(ratio and ratio / passes)])
     print(aligned(rows))
 

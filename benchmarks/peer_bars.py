@@ -85,13 +85,12 @@ def shown_runs(standing: Standing, tools: Iterable[str]) -> str:
     counted = {tool: standing.runs[tool] for tool in tools if standing.runs.get(tool)}
     least = min(map(len, counted.values()), default=0)
     few = {tool: runs for tool, runs in counted.items() if len(runs) < ENOUGH_RUNS}
-    threaded = {tool: with_threads(runs) for tool, runs in counted.items() if with_threads(runs)}
+    threaded = [tool + with_threads(runs) for tool, runs in counted.items() if with_threads(runs)]
     if len(few) > MOST_NAMED:
-        named = [f"{len(few)} of {len(counted)} tools, least {least}", *(t + n for t, n in threaded.items())]
-        return f"{FEWER} {', '.join(named)}"
+        return ", ".join([f"{FEWER} {len(few)} of {len(counted)} tools, least {least}", *threaded])
     if few:
         return f"{FEWER} {', '.join(f'{tool} {len(runs)}{with_threads(runs)}' for tool, runs in few.items())}"
-    return ", ".join([str(least), *(tool + note for tool, note in threaded.items())])
+    return ", ".join([str(least), *threaded])
 
 
 def with_threads(runs: Sequence[Record]) -> str:
@@ -107,14 +106,18 @@ def shown_training(standing: Standing, tool: str) -> str:
     return shown(standing.mean(tool, "train_cpu_s")) + told
 
 
-def same_work(standing: Standing) -> list[list[str]]:
+def times_less(standing: Standing) -> float | None:
+    """CPU time of extremeText's training as a multiple of ours, each with as many epochs."""
     ours = standing.mean(OURS_LIKE_EXTREMETEXT, "train_cpu_s")
     theirs = standing.mean(EXTREMETEXT, "train_cpu_s")
+    return theirs / ours if ours and theirs else None
+
+
+def same_work(standing: Standing) -> list[list[str]]:
+    ratio, verdict = times_less(standing), NOT_MEASURED
     our_precisions = standing.precisions(OURS_LIKE_EXTREMETEXT)
     their_precisions = standing.precisions(EXTREMETEXT)
-    ratio, verdict = None, NOT_MEASURED
-    if ours and theirs and our_precisions and their_precisions:
-        ratio = theirs / ours
+    if ratio and our_precisions and their_precisions:
         as_good = all(a >= b - SLACK for a, b in zip(our_precisions, their_precisions, strict=True))
         verdict = REACHED if ratio >= TIMES_FASTER and as_good else MISSED
     return [[
