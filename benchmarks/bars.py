@@ -251,7 +251,7 @@ def compile_cold(folder: Path, chosen: argparse.Namespace) -> None:
     )
     for nodes in chosen.nodes:
         with tempfile.TemporaryDirectory() as cache:
-            environment = {"NUMBA_CACHE_DIR": cache}
+            environment = {"LABELTREE_KERNELS": cache}
             cold, warm = (
                 train("cooking-stackexchange", nodes, folder / "c.labeltree", environment=environment)
                 for _ in range(2)

@@ -1,8 +1,7 @@
 """Kernels of `python -m benchmarks.roofline`: what the machine can do, and the parts of labeltree apart.
 
 The parts are labeltree's own inlined helpers in loops of one thread, in the order of
-:func:`labeltree.kernels.dense.train_batches` and :func:`labeltree.kernels.search.search_topk`. Numba keeps
-machine code by file: after a change of those helpers give it a new NUMBA_CACHE_DIR, or old ones are measured.
+:func:`labeltree.kernels.dense.train_batches` and :func:`labeltree.kernels.search.search_topk`.
 """
 
 from __future__ import annotations

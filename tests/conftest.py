@@ -1,21 +1,11 @@
-"""Fixtures shared by all tests; the kernel cache is keyed to the kernels' source, so none is ever stale."""
+"""Fixtures shared by all tests."""
 
 from __future__ import annotations
 
-import hashlib
 import os
-import tempfile
 from pathlib import Path
 
 import pytest
-
-import labeltree
-
-KERNELS = Path(labeltree.__file__).parent / "kernels"
-_digest = hashlib.sha256(b"".join(path.read_bytes() for path in sorted(KERNELS.glob("*.py")))).hexdigest()[
-    :16
-]
-os.environ.setdefault("NUMBA_CACHE_DIR", str(Path(tempfile.gettempdir()) / f"labeltree-kernels-{_digest}"))
 
 
 @pytest.fixture(scope="session")

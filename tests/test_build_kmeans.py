@@ -81,7 +81,7 @@ def test_split_agrees_with_the_dense_twin(n_parts: int, seed: int, balanced: boo
     assert part.tolist() == reference.split_rows(
         dense, first.T.astype(np.float64), 1e-4, cluster.MAX_ITERATIONS, balanced
     )
-    how, state = kmeans_module._Split(n_parts, balanced, 1e-4), np.array([seed], np.uint64)
+    how, state = kmeans_module.Split(n_parts, balanced, 1e-4), np.array([seed], np.uint64)
     in_steps = kmeans_module._split_in_steps((indptr, indices, values), n_features, state, how, Pool(1))
     assert in_steps.tolist() == part.tolist()
 

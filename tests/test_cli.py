@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-import labeltree
 from labeltree import cli
 from labeltree.cli_options import options_table, presets_table
 from labeltree.config import parameters
@@ -403,43 +402,6 @@ def test_a_large_k_costs_no_memory(
     assert scores["r@1000000"] == scores["r@4"] == 1
     assert scores["p@1000000"] == pytest.approx(scores["p@4"] * 4 / 1_000_000)
     assert scores["ndcg@1000000"] == pytest.approx(scores["ndcg@4"])
-
-
-@pytest.mark.parametrize(
-    ("options", "expected"),
-    [
-        (["--nodes", "dense"], ("dense",)),
-        (["--preset", "fasttext-hs", "--epochs", "1"], ("dense_steps",)),
-        (["--nodes", "both", "--epochs", "1"], ("dense", "sparse")),
-    ],
-)
-def test_the_kernels_that_training_needs_are_looked_for(
-    options: list[str], expected: tuple[str, ...], text_data: Path, tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:  # fmt: skip
-    asked: list[tuple[str, ...]] = []
-    monkeypatch.setattr("labeltree.progress.kernels_seem_cold", lambda modules: asked.append(tuple(modules)))
-    assert cli.main(["train", str(text_data), "-o", str(tmp_path / "model"), *options, "--dim", "4"]) == 0
-    assert asked == [expected]
-    assert all((Path(labeltree.__file__).parent / "kernels" / f"{name}.py").is_file() for name in expected)
-
-
-@pytest.mark.parametrize("command", ["test", "predict", "prob"])
-def test_cold_kernels_are_announced_at_the_start(
-    command: str,
-    text_model: Path,
-    text_data: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    monkeypatch.setattr("labeltree.progress.kernels_seem_cold", lambda modules: True)
-    assert cli.main([command, str(text_model), str(text_data)]) == 0
-    assert ("compiles them" in capsys.readouterr().err) == (command != "predict")
-    monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
-    assert cli.main([command, str(text_model), str(text_data)]) == 0
-    captured = capsys.readouterr()
-    assert "compiles them" in captured.err
-    assert "compiles them" not in captured.out
 
 
 @pytest.mark.parametrize(

@@ -29,8 +29,9 @@ LAYERS = (
     "model estimating",
     "training progress",
     "reports estimator",
-    "comparing demo cli_options cli_steps",
-    "cli_compare",
+    "comparing demo warming cli_options",
+    "cli_steps",
+    "cli_compare cli_warm_up",
     "cli",
     "__main__",
 )

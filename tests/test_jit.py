@@ -1,11 +1,16 @@
-"""Compiled kernels are kept, and what only compiling needs is not loaded with them."""
+"""Kernels, helpers and generic helpers, and what is loaded with them."""
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from numba.core import event
+
+from labeltree.kernels.jit import generic, inlined, kernel
 
 MODULE = """
 import numpy as np
@@ -32,8 +37,51 @@ print(len(sums.total.stats.cache_hits), "numba.np.arraymath" in sys.modules)
 """
 
 
-def run(folder: Path, code: str, cache: Path) -> list[str]:
-    environment = os.environ | {"NUMBA_CACHE_DIR": str(cache), "PYTHONPATH": str(folder)}
+class Circle(NamedTuple):
+    radius: float
+
+
+class Square(NamedTuple):
+    side: float
+
+
+@inlined
+def add(number, other):
+    return number + other
+
+
+@kernel
+def add_three(number):
+    return add(number, 1) + add(0, 2)
+
+
+@kernel
+def call_kernel(number):
+    return add_three(number)
+
+
+@generic
+def area(shape):
+    """Each has its own."""
+
+
+@area.of(Circle)
+def _area_circle(shape):
+    return 3.0 * shape.radius**2
+
+
+@area.of(Square)
+def _area_square(shape):
+    return shape.side**2
+
+
+@kernel
+def twice_the_area(shape):
+    return 2.0 * area(shape)
+
+
+def run(folder: Path, code: str, cache: Path, **environment: str) -> list[str]:
+    environment = {"PATH": "", "LABELTREE_KERNELS": str(cache), "PYTHONPATH": str(folder)} | environment
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, timeout=120, env=environment
     )
@@ -54,16 +102,40 @@ def test_after_loading_other_kernels_can_still_be_compiled(tmp_path: Path) -> No
     assert run(tmp_path, compile_another, tmp_path / "cache") == ["1", "False", "0", "2", "4", "6.0"]
 
 
-def test_a_changed_file_is_compiled_again(tmp_path: Path) -> None:
-    (tmp_path / "sums.py").write_text(MODULE)
-    run(tmp_path, RUN, tmp_path / "cache")
-    (tmp_path / "sums.py").write_text(MODULE.replace("result = 0.0", "result = 1.0"))
-    assert run(tmp_path, RUN.replace("6.0", "7.0"), tmp_path / "cache") == ["0", "True"]
+def test_a_helper_works_from_kernels_and_from_python() -> None:
+    assert add_three(4) == 7
+    assert add(1, 2) == 3
 
 
-def test_without_a_folder_to_write_kernels_work(tmp_path: Path) -> None:
-    """A file where the folder should be: not even the superuser can write there."""
-    (tmp_path / "sums.py").write_text(MODULE)
-    (tmp_path / "cache").write_text("")
-    environment = f"import os\nos.environ['HOME'] = {str(tmp_path / 'cache')!r}\n"
-    assert run(tmp_path, environment + RUN, tmp_path / "cache") == ["0", "True"]
+def test_a_kernel_works_from_kernels_and_from_python() -> None:
+    assert call_kernel(4) == 7
+    assert add_three(4) == 7
+
+
+def test_a_generic_helper_is_chosen_by_its_first_argument() -> None:
+    assert twice_the_area(Circle(2.0)) == 24.0
+    assert twice_the_area(Square(2.0)) == 8.0
+
+
+def test_a_helper_is_compiled_once_for_all_numbers() -> None:
+    """Numba would compile it for each literal number that a kernel calls it with."""
+
+    @inlined
+    def scale(values, factor):
+        return values[0] * factor
+
+    def scale_often(values):
+        return scale(values, 2) + scale(values, 3) + scale(values, 4)
+
+    heard: list[str] = []
+
+    class Listener(event.Listener):
+        def on_start(self, happening: event.Event) -> None:
+            heard.append(happening.data["dispatcher"].py_func.__name__)
+
+        def on_end(self, happening: event.Event) -> None:
+            pass
+
+    with event.install_listener("numba:compile", Listener()):
+        assert kernel(scale_often)(np.ones(1)) == 9.0
+    assert heard.count("scale") == 1

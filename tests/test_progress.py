@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import io
 import math
-import os
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-import numpy as np
 import pytest
 
-from labeltree import progress
-from labeltree.progress import ProgressBar, counted, duration, kernels_seem_cold, layout, size
+from labeltree.progress import ProgressBar, counted, duration, layout, size
 
 
 class Terminal(io.StringIO):
@@ -90,26 +86,6 @@ def test_numbers_for_people() -> None:
     assert [duration(seconds) for seconds in (4.21, 75, 7500)] == ["4.2 s", "1 min 15 s", "2 h 5 min"]
     assert [size(n) for n in (812, 3_400_000, 2.5e12)] == ["812 B", "3.4 MB", "2.5 TB"]
     assert [counted(n, "line") for n in (0, 1, 2000)] == ["0 lines", "1 line", "2,000 lines"]
-
-
-def test_cold_kernels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(progress, "_cache_folder", lambda module: tmp_path)
-    assert kernels_seem_cold(("scan",))
-    (tmp_path / "scan.find_last_newline-1.py311.nbi").touch()
-    assert not kernels_seem_cold(("scan",))
-    os.utime(tmp_path / "scan.find_last_newline-1.py311.nbi", (0, 0))  # older than the source
-    assert kernels_seem_cold(("scan",))
-
-
-def test_cache_folder_is_the_one_numba_uses() -> None:
-    from labeltree.kernels import scan
-
-    folder = progress._cache_folder(scan)
-    assert folder is not None
-    buffer = np.frombuffer(b"one\ntwo", np.uint8)
-    scan.find_last_newline(buffer, 0, len(buffer))
-    assert any(folder.glob("scan.find_last_newline-*.nbi"))
-    assert not kernels_seem_cold(("scan",))
 
 
 def test_a_closed_error_stream_shows_nothing(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""The command line: ``labeltree train | test | predict | prob | compare-search | inspect | demo``.
+"""The command line: ``labeltree train | test | predict | prob | compare-search | inspect | demo | warm-up``.
 
 The commands only arrange: what they do is in the modules they import when they run, so that ``--help`` stays
 instant. Results go to standard output, everything else to standard error.
@@ -37,13 +37,13 @@ try:
     )
     from labeltree.cli_steps import (
         count_labels,
+        expect_compiling,
         load_with_data,
         print_lines,
         report_skipped,
-        tell_if_cold,
-        tell_if_search_is_cold,
     )
-    from labeltree.config import node_kinds, takes_steps
+    from labeltree.cli_warm_up import warm_up
+    from labeltree.config import Config
     from labeltree.errors import LabelTreeError, ParameterError
 except KeyboardInterrupt:  # Ctrl-C right after the start: `main` is not there yet to say so
     sys.stderr.write("Interrupted.\n")
@@ -106,9 +106,7 @@ def train(
     from labeltree.progress import ProgressBar
     from labeltree.reports import training_lines
 
-    if not quiet:
-        dense = "dense_steps" if takes_steps(config) else "dense"
-        tell_if_cold(*(dense if kind == "dense" else kind for kind in node_kinds(config)))  # kernel modules
+    expect_compiling(config, threads=threads, quiet=quiet)
     with ProgressBar(quiet=quiet, verbose=verbose) as bar:
         model = training.train(data, **reading, threads=threads, callback=bar)
     model.save(output)
@@ -214,8 +212,6 @@ def predict(
     from labeltree.streaming import stream_rows
 
     loaded = load(model)
-    if sys.stderr is not None and sys.stderr.isatty():  # in a script nobody waits, and logs stay empty
-        tell_if_search_is_cold(loaded)
     bad_lines = BadLines(skip=skip_bad_lines)
     for rows, _ in stream_rows(loaded.features, loaded.labels, input, fmt, bad_lines):
         print_lines(prediction_lines(loaded.predict(rows, k or None, **how), as_json))
@@ -285,12 +281,13 @@ def demo(output: Path | None, documents: int, seed: int, threads: int) -> None:
     from labeltree.demo import run_demo
     from labeltree.progress import ProgressBar
 
-    tell_if_cold("dense")
+    expect_compiling(Config(), threads=threads)
     with ProgressBar() as bar:
         run_demo(click.echo, callback=bar, output=output, max_documents=documents, seed=seed, threads=threads)
 
 
 cli.add_command(compare_search)
+cli.add_command(warm_up)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -11,6 +11,7 @@ import click
 from labeltree.errors import DataError
 
 if TYPE_CHECKING:
+    from labeltree.config import Config
     from labeltree.data.rows import LabelRows, SparseRows
     from labeltree.model import Model
     from labeltree.reports import LabelCounts
@@ -25,7 +26,6 @@ def load_with_data(
     from labeltree.streaming import read_rows
 
     loaded = load(model)
-    tell_if_search_is_cold(loaded)
     bad_lines = BadLines(skip=skip_bad_lines)
     rows, labels = read_rows(loaded.features, loaded.labels, data, fmt, bad_lines)
     report_skipped(bad_lines.skipped, bad_lines.messages)
@@ -58,14 +58,15 @@ def report_skipped(n_lines: int, messages: Sequence[str]) -> None:
         print_lines([f"Skipped {counted(n_lines, 'bad line')}.{first}", *messages], err=True)
 
 
-def tell_if_cold(*kernel_modules: str) -> None:
-    from labeltree.progress import COLD_NOTICE, kernels_seem_cold
+def expect_compiling(config: Config, *, threads: int, quiet: bool = False) -> None:
+    """Where training must compile kernels, say so, and have another process help."""
+    from labeltree.kernels import cache
+    from labeltree.warming import jobs_ahead, start_ahead
 
-    if kernels_seem_cold(kernel_modules):
-        click.echo(COLD_NOTICE, err=True)
+    def begin() -> None:
+        if not quiet:
+            cache.announce()
+        if threads != 1:
+            start_ahead(jobs_ahead(config))
 
-
-def tell_if_search_is_cold(model: Model) -> None:
-    from labeltree.config import node_kinds
-
-    tell_if_cold(*(f"search_{kind}" for kind in node_kinds(model.config)))
+    cache.when_compiling = begin

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import os
 import sys
-from pathlib import Path
 from types import TracebackType
 from typing import IO, TYPE_CHECKING, Any
 
@@ -18,11 +17,6 @@ _LEAST_BAR = 8  # columns
 _USUAL_COLUMNS = 80
 _MUCH_LONGER = 3  # than a k-means tree takes, which is worth a word
 _STAGES = {"read": "reading", "tree": "building tree", "train": "training"}
-
-COLD_NOTICE = (
-    "The kernels do not seem to be compiled on this machine yet; this run compiles them, which takes "
-    "about half a minute, once."
-)
 
 
 class ProgressBar:
@@ -162,30 +156,3 @@ def counted(number: int, noun: str) -> str:
 
 def _step(progress: Progress) -> tuple[str, int, int]:
     return progress.stage, progress.tree, progress.epoch
-
-
-def kernels_seem_cold(module_names: tuple[str, ...]) -> bool:
-    """Whether a kernel module has no machine code on disk that is newer than its source.
-
-    Looks only at files, in the folder that Numba says it uses, so it may be wrong either way.
-    """
-    from importlib import import_module
-
-    for name in module_names:
-        module = import_module(f"labeltree.kernels.{name}")
-        folder = _cache_folder(module)
-        if folder is None:
-            return True
-        source = Path(str(module.__file__))
-        written = [entry.stat().st_mtime for entry in folder.glob(f"{source.stem}.*.nbi")]
-        if max(written, default=0.0) < source.stat().st_mtime:
-            return True
-    return False
-
-
-def _cache_folder(module: Any) -> Path | None:
-    for value in vars(module).values():
-        statistics = getattr(value, "stats", None)
-        if statistics is not None and getattr(statistics, "cache_path", None):
-            return Path(statistics.cache_path)
-    return None

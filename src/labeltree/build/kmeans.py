@@ -23,7 +23,7 @@ _ENTRIES_OF_LARGE_GROUP = 1 << 21
 _Rows = tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32]]  # indptr, indices, values
 
 
-class _Split(NamedTuple):
+class Split(NamedTuple):
     """How a group of labels is split."""
 
     n_parts: int
@@ -60,7 +60,7 @@ def build_kmeans(
     members = np.arange(profiles.n_rows, dtype=np.int32)  # labels, those of one group together
     starts, sizes = np.zeros(1, np.int64), np.full(1, profiles.n_rows)  # one level's groups: its nodes
     states = np.full(1, seed, np.uint64)
-    how = _Split(arity, balanced, eps)
+    how = Split(arity, balanced, eps)
     parent, label = [np.full(1, -1)], []
     n_nodes = 0
     while len(starts):
@@ -99,11 +99,11 @@ def _split_level(
     starts: NDArray[np.int64],
     sizes: NDArray[np.int64],
     states: NDArray[np.uint64],
-    how: _Split,
+    how: Split,
     pool: Pool,
 ) -> NDArray[np.int64]:
     """Reorder the members of each group by part; returns the parts' sizes (n_groups, n_parts)."""
-    from labeltree.kernels.cluster import sort_members, split_groups
+    from labeltree.kernels.cluster import split_groups
 
     part_sizes = np.empty((len(starts), how.n_parts), np.int64)
     if len(starts) == 0:
@@ -113,8 +113,7 @@ def _split_level(
     n_entries = sums[stops] - sums[starts]
     for group in np.flatnonzero(n_entries > _ENTRIES_OF_LARGE_GROUP):
         group_members = members[starts[group] : stops[group]]
-        part = _split_large(profiles, group_members, states[group : group + 1], how, pool)
-        sort_members(group_members, part, how.n_parts, part_sizes[group])
+        split_large(profiles, group_members, states[group : group + 1], how, pool, part_sizes[group])
 
     def split_task(groups: NDArray[np.int64]) -> None:
         sizes_of_parts = np.empty((len(groups), how.n_parts), np.int64)
@@ -134,21 +133,22 @@ def _tasks(groups: NDArray[np.int64], n_entries: NDArray[np.int64], pool: Pool) 
     return [groups[start:stop] for start, stop in pairwise([*edges[:-1], len(groups)]) if stop > start]
 
 
-def _split_large(
-    profiles: SparseRows, members: NDArray[np.int32], state: NDArray[np.uint64], how: _Split, pool: Pool
-) -> NDArray[np.int32]:
-    """The part of each member; the same steps as for small groups, but scoring on all threads."""
-    from labeltree.kernels.cluster import is_lopsided
+def split_large(
+    profiles: SparseRows, members: NDArray[np.int32], state: NDArray[np.uint64], how: Split, pool: Pool,
+    out_sizes: NDArray[np.int64],
+) -> None:  # fmt: skip
+    """What the kernel ``split_groups`` does with a group: the same steps, but scoring on all threads."""
+    from labeltree.kernels.cluster import is_lopsided, sort_members
 
     rows, n_features = _gather_group(profiles, members)
     part = _split_in_steps(rows, n_features, state, how, pool)
     if not how.balanced and is_lopsided(part, how.n_parts):
         part = _split_in_steps(rows, n_features, state, how._replace(balanced=True), pool)
-    return part
+    sort_members(members, part, how.n_parts, out_sizes)
 
 
 def _split_in_steps(
-    rows: _Rows, n_features: int, state: NDArray[np.uint64], how: _Split, pool: Pool
+    rows: _Rows, n_features: int, state: NDArray[np.uint64], how: Split, pool: Pool
 ) -> NDArray[np.int32]:
     """What the kernel ``split_group`` does."""
     from labeltree.kernels import cluster

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
-from numba import carray, types
+from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 from numpy.typing import NDArray
@@ -37,11 +37,26 @@ def address_table(arrays: Iterable[NDArray[Any]], dtypes: Iterable[Any]) -> NDAr
 
 
 @intrinsic
-def _as_pointer(typing_context, address):
-    def generate(context, builder, signature, arguments):
-        return builder.inttoptr(arguments[0], context.get_value_type(types.voidptr))
+def _array_at(typing_context, address, shape, dtype):
+    """Numba's ``carray`` takes six times as long to compile, for each type again."""
+    kind = types.Array(dtype.dtype, len(shape), "C")
 
-    return types.voidptr(types.int64), generate
+    def generate(context, builder, signature, arguments):
+        from numba.np.arrayobj import make_array, populate_array  # slow, and for compiling only
+
+        lengths = cgutils.unpack_tuple(builder, arguments[1])
+        item_bytes = context.get_constant(
+            types.intp, context.get_abi_sizeof(context.get_data_type(kind.dtype))
+        )
+        strides = [item_bytes]
+        for length in reversed(lengths[1:]):
+            strides.insert(0, builder.mul(strides[0], length))
+        array = make_array(kind)(context, builder)
+        data = builder.inttoptr(arguments[0], array.data.type)
+        populate_array(array, data=data, shape=lengths, strides=strides, itemsize=item_bytes, meminfo=None)
+        return array._getvalue()
+
+    return kind(address, shape, dtype), generate
 
 
 @intrinsic
@@ -65,9 +80,9 @@ def borrow(typing_context, group):
 
 @inlined
 def vector_at(table, i, dtype):
-    return carray(_as_pointer(table[i, 0]), (table[i, 1],), dtype)
+    return _array_at(table[i, 0], (table[i, 1],), dtype)
 
 
 @inlined
 def matrix_at(table, i, dtype):
-    return carray(_as_pointer(table[i, 0]), (table[i, 1], table[i, 2]), dtype)
+    return _array_at(table[i, 0], (table[i, 1], table[i, 2]), dtype)

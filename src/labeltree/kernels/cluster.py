@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from labeltree.kernels.jit import kernel
+from labeltree.kernels.jit import helper, kernel
 from labeltree.kernels.random import next_random
 
 MAX_ITERATIONS = 30  # of k-means; it nearly always stops earlier by eps
 
 
-@kernel
+@helper
 def sort_falling(scores, order, scratch):
     """Sort ``order``, row numbers of ``scores``, by falling score; equal scores keep their order.
 
@@ -72,7 +72,7 @@ def gather_rows(rows, members, local_of_feature, out_indptr, out_indices, out_va
     return n_features
 
 
-@kernel
+@helper
 def clear_sums(sums):
     """``sums[:] = 0``, which takes long to compile."""
     for j in range(len(sums)):
@@ -145,7 +145,7 @@ def score_rows(indptr, indices, values, centroids, scale, start, stop, out_score
             scores[a] *= scale[a]
 
 
-@kernel
+@helper
 def halve_rows(scores, out_part):
     """The half of the rows with the greater scores is part 0, the rest part 1; ties by row."""
     n_rows = len(scores)
@@ -157,7 +157,7 @@ def halve_rows(scores, out_part):
         out_part[order[place]] = 0 if place < n_rows - n_rows // 2 else 1
 
 
-@kernel
+@helper
 def place_rows(scores, out_part):
     """Give each row a part, sizes differing by at most one; who would lose most goes first.
 
@@ -202,7 +202,7 @@ def place_rows(scores, out_part):
             is_open[a] = is_open[a] and (room[a] > 0 or n_larger > 0)
 
 
-@kernel
+@helper
 def take_nearest(scores, out_part):
     """Each row's most similar part, however many rows it gets; ties go to the lower part."""
     n_rows, n_columns = scores.shape
@@ -258,7 +258,7 @@ def is_lopsided(part, n_parts):
     return 10 * largest > 9 * len(part)
 
 
-@kernel
+@helper
 def split_group(indptr, indices, values, n_features, n_parts, balanced, eps, state, out_part):
     """K-means of all rows, until the mean similarity gains less than eps. Twin: ``build.kmeans`` in steps."""
     n_rows = len(indptr) - 1

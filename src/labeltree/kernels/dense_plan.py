@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from labeltree.kernels.jit import inlined, kernel
+from labeltree.kernels.jit import helper, inlined, kernel
 from labeltree.kernels.link import SOFTMAX
 from labeltree.kernels.random import random_at
 
@@ -79,7 +79,7 @@ def find_visits(examples, blocks, row, number, e, n_visits, n_positive, plan):
     return n_visits, end
 
 
-@kernel
+@helper
 def plan_visits(examples, blocks, rows, first, plan):
     """Fill the visits of the batch, grouped by block; ``first`` examples were seen before."""
     n_visits = 0
@@ -99,7 +99,7 @@ def plan_visits(examples, blocks, rows, first, plan):
     _end_group(plan.sizes[0], plan.block_slot, plan.block, plan.block_visit)
 
 
-@kernel
+@helper
 def _group(keys, n_keys, slot_of_key, out_key, out_start):
     """Number the distinct keys in order of first use and find where each one's group starts."""
     n_groups = 0
@@ -118,7 +118,7 @@ def _group(keys, n_keys, slot_of_key, out_key, out_start):
     return n_groups
 
 
-@kernel
+@helper
 def _end_group(n_groups, slot_of_key, key, start):
     """After the groups were filled, each start has moved to its end: move them back, clear the slots."""
     for slot in range(n_groups, 0, -1):
@@ -128,7 +128,7 @@ def _end_group(n_groups, slot_of_key, key, start):
         slot_of_key[key[slot]] = -1
 
 
-@kernel
+@helper
 def plan_features(examples, rows, plan):
     """Fill the touched features of the batch and their examples."""
     n_features = 0

@@ -1,28 +1,34 @@
-"""How kernels are compiled."""
+"""How kernels are compiled, and helpers with them."""
 
 from __future__ import annotations
 
-import contextlib
+import functools
 from collections.abc import Callable
 from typing import Any
 
 import numba
-from numba.core.caching import FunctionCache
-from numba.core.runtime import rtsys
+from numba import types
+from numba._dynfunc import make_function
+from numba.core.codegen import JITCodeLibrary
+from numba.core.compiler import CompilerBase, DefaultPassBuilder
+from numba.core.compiler_machinery import register_pass
+from numba.core.registry import CPUDispatcher
+from numba.core.typed_passes import NativeLowering
+
+from labeltree.kernels.cache import MachineCode
 
 # As fast as True, but NaN and infinity keep their meaning: checks for them still work.
 FAST_MATH = frozenset({"reassoc", "contract", "arcp", "nsz", "afn"})
 
+_OPTIONS: dict[str, Any] = {
+    "nopython": True,
+    "nogil": True,
+    "fastmath": set(FAST_MATH),
+    "error_model": "numpy",
+}
+_NO_WRAPPERS = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 
-_OPTIONS: dict[str, Any] = {"nogil": True, "fastmath": set(FAST_MATH), "error_model": "numpy"}
-
-# For helpers of inner loops. Handing an array to a function that is not inlined counts references,
-# atomically, which can take most of the time. For the same reason loops use arrays in local names, not
-# fields of a NamedTuple, and helpers get whole arrays with a range instead of slices.
-inlined: Callable[..., Any] = numba.njit(forceinline=True, **_OPTIONS)
-
-
-INLINED: Any = {"fastmath": set(FAST_MATH), "forceinline": True}  # the same for overloads
+INLINED: Any = {"fastmath": set(FAST_MATH), "forceinline": True}  # what :func:`inlined` is, for overloads
 
 
 def holds(argument: Any, kind: type) -> bool:
@@ -30,25 +36,130 @@ def holds(argument: Any, kind: type) -> bool:
     return getattr(argument, "instance_class", None) is kind
 
 
-class _Cache(FunctionCache):
-    """Numba's cache of machine code, without loading first what only compiling needs.
+class _Bitcode(JITCodeLibrary):
+    """A helper's code as its callers link it.
 
-    Numba imports everything it can compile, scipy.linalg among it, before it looks into its cache: a third
-    of a second of every process. What machine code needs to run is the runtime alone, and whoever compiles
-    loads the rest anyway.
+    Numba would optimise it and make machine code of it, which nobody calls: its callers, where it is
+    optimised again, have their own. That was a third of the time that compiling takes.
     """
 
-    def load_overload(self, sig: Any, target_context: Any) -> Any:
+    def finalize(self) -> None:
+        for library in dict.fromkeys(self._linking_libraries):
+            self._reload_init.update(library._reload_init)
+            self._final_module.link_in(library._get_module_for_linking(), preserve=True)
+        self._finalized = True
+
+
+@register_pass(mutates_CFG=True, analysis_only=False)
+class _LowerHelper(NativeLowering):
+    """The step that makes LLVM's code of Numba's, into :class:`_Bitcode`."""
+
+    _name = "labeltree_lower_helper"
+
+    def run_pass(self, state: Any) -> bool:
+        state.library = _Bitcode(state.targetctx.codegen(), state.func_id.func_qualname)
+        state.flags.no_compile = True
+        super().run_pass(state)
+        result = state["cr"]
+        # Callers find the helper by this object; its address, 0, is never called.
+        name = result.fndesc.qualname
+        handle = make_function(result.fndesc.lookup_module(), name, name, 0, result.env, (state.library,))
+        state.targetctx.insert_user_function(handle, result.fndesc, [state.library])
+        state["cr"] = result._replace(cfunc=handle)
+        return True
+
+
+class _HelperCompiler(CompilerBase):
+    def define_pipelines(self) -> list[Any]:
+        steps = DefaultPassBuilder.define_nopython_pipeline(self.state)
+        steps.passes = [(_LowerHelper if step is NativeLowering else step, why) for step, why in steps.passes]
+        steps.finalize()
+        return [steps]
+
+
+class _Helper(CPUDispatcher):
+    """A function that kernels call, compiled once for all numbers: Numba would do so for each literal."""
+
+    def __init__(self, function: Callable[..., Any], options: dict[str, Any]) -> None:
+        super().__init__(function, targetoptions=options | _NO_WRAPPERS, pipeline_class=_HelperCompiler)
+
+    def get_call_template(self, args: Any, kws: Any) -> Any:
+        kws = {name: types.unliteral(kind) for name, kind in kws.items()}
+        return super().get_call_template([types.unliteral(kind) for kind in args], kws)
+
+    def __call__(self, *arguments: Any) -> Any:
+        """From Python, for tests: compiled by itself."""
+        return self._alone(*arguments)
+
+    @functools.cached_property
+    def _alone(self) -> Any:
+        return numba.jit(**_OPTIONS)(self.py_func)
+
+
+class _Generic(_Helper):
+    """A helper of several bodies; the type of its first argument, a NamedTuple, chooses one."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        super().__init__(function, _OPTIONS)
+        self._bodies: dict[type, _Helper] = {}
+
+    def of(self, kind: type) -> Callable[[Callable[..., Any]], Any]:
+        """The body for this type of the first argument."""
+
+        def add(function: Callable[..., Any]) -> Any:
+            self._bodies[kind] = inlined(function)
+            return self._bodies[kind]
+
+        return add
+
+    def get_call_template(self, args: Any, kws: Any) -> Any:
+        return self._bodies[args[0].instance_class].get_call_template(args, kws)
+
+    def get_overload(self, sig: Any) -> Any:
+        return self._bodies[sig[0].instance_class].get_overload(sig)
+
+
+class Kernel(CPUDispatcher):
+    """A function that Python calls; for other kernels it is a helper."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        super().__init__(function, targetoptions=_OPTIONS | {"no_cfunc_wrapper": True})
+        self._cache = MachineCode(function)
+        self._helper = _Helper(function, _OPTIONS)
+
+    def compile(self, sig: Any) -> Any:
         try:
-            rtsys.initialize(target_context)
-            return self._load_overload(sig, target_context)
-        except AttributeError:  # a Numba of other inner names: slower start, same results
-            return super().load_overload(sig, target_context)
+            return super().compile(sig)
+        finally:
+            self._cache.end_turn()
+
+    def get_call_template(self, args: Any, kws: Any) -> Any:
+        return self._helper.get_call_template(args, kws)
+
+    def get_overload(self, sig: Any) -> Any:
+        return self._helper.get_overload(sig)
 
 
 def kernel(function: Callable[..., Any]) -> Any:
-    """Compile on first call, release the GIL, keep the machine code on disk where a folder is writable."""
-    compiled = numba.njit(**_OPTIONS)(function)
-    with contextlib.suppress(RuntimeError):  # no writable cache folder: slower start, same results
-        compiled._cache = _Cache(function)
-    return compiled
+    """Compile on first call, release the GIL, keep the machine code on disk."""
+    return Kernel(function)
+
+
+def helper(function: Callable[..., Any]) -> Any:
+    """Compile with the kernels that call it."""
+    return _Helper(function, _OPTIONS)
+
+
+def inlined(function: Callable[..., Any]) -> Any:
+    """A helper of inner loops.
+
+    Handing an array to a function that is not inlined counts references, atomically, which can take most of
+    the time. For the same reason loops use arrays in local names, not fields of a NamedTuple, and helpers get
+    whole arrays with a range instead of slices.
+    """
+    return _Helper(function, _OPTIONS | {"forceinline": True})
+
+
+def generic(function: Callable[..., Any]) -> Any:
+    """A helper that differs by the kind of nodes or method: ``@name.of(Kind)`` adds a body to ``name``."""
+    return _Generic(function)

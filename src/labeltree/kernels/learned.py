@@ -8,7 +8,7 @@ import numpy as np
 
 from labeltree.kernels.arithmetic import score_rows
 from labeltree.kernels.dense_parts import embed_row
-from labeltree.kernels.jit import inlined, kernel
+from labeltree.kernels.jit import helper, inlined, kernel
 
 _ROUNDING = 1e-9  # a mean probability that differs by less is the same
 
@@ -90,7 +90,7 @@ def _sign(difference):
     return 1.0 if difference > 0.0 else -1.0
 
 
-@kernel
+@helper
 def _gains(chances, count, labels, n):
     """(labels, children) the derivative of the objective by log p_ij, but for a factor that all share.
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from labeltree.kernels.jit import kernel
+from labeltree.kernels.jit import helper, kernel
 
 GOOD = 0
 BLANK = 1  # a line that is no row (blank lines of JSONL)
@@ -41,7 +41,7 @@ def find_last_newline(buffer, start, stop):
     return -1
 
 
-@kernel
+@helper
 def utf8_width(buffer, i, stop):
     """Length of the multi-byte character at ``i``, 0 if there is none (overlong forms, surrogates)."""
     lead = buffer[i]
@@ -68,7 +68,7 @@ def utf8_width(buffer, i, stop):
     return width
 
 
-@kernel
+@helper
 def trim_return(buffer, start, end):
     """``end`` without the carriage return of a line that ended in CR LF."""
     return end - 1 if end > start and buffer[end - 1] == RETURN else end
@@ -127,7 +127,7 @@ def scan_lines(buffer, first, out_start, out_end, out_status, out_place):
     return n_lines
 
 
-@kernel
+@helper
 def is_space(byte):
     return byte == SPACE or (byte >= TAB and byte <= RETURN)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from labeltree.kernels.jit import kernel
+from labeltree.kernels.jit import helper, kernel
 
 GOOD = 0
 BLANK = 1
@@ -39,14 +39,14 @@ TEXT_KEY = b"text"
 LABELS_KEY = b"labels"
 
 
-@kernel
+@helper
 def skip_space(buffer, i, end):
     while i < end and (buffer[i] == 32 or buffer[i] == 9 or buffer[i] == 13):
         i += 1
     return i
 
 
-@kernel
+@helper
 def parse_hex4(buffer, i, end):
     """The number written in four hexadecimal digits at ``i``, or -1."""
     if i + 4 > end:
@@ -63,7 +63,7 @@ def parse_hex4(buffer, i, end):
     return number
 
 
-@kernel
+@helper
 def scan_escape(buffer, i, end):
     """Check the escape at the backslash ``i``; a surrogate pair counts as one escape."""
     if i + 1 >= end:
@@ -88,7 +88,7 @@ def scan_escape(buffer, i, end):
     return i + 12, GOOD
 
 
-@kernel
+@helper
 def scan_string(buffer, i, end):
     """Check the string whose opening quote is at ``i``; also tells whether it has escapes."""
     opening = i
@@ -110,7 +110,7 @@ def scan_string(buffer, i, end):
     return opening, UNFINISHED, has_escape
 
 
-@kernel
+@helper
 def write_utf8(buffer, i, point):
     """Write a character's bytes at ``i`` and return where they end; U+0000 becomes a space."""
     if point == 0:
@@ -134,7 +134,7 @@ def write_utf8(buffer, i, point):
     return i + 4
 
 
-@kernel
+@helper
 def unescape(buffer, start, end):
     """Replace the escapes of the checked string ``buffer[start:end]`` in place and return its new end."""
     write = start
@@ -169,7 +169,7 @@ def unescape(buffer, start, end):
     return write
 
 
-@kernel
+@helper
 def read_string(buffer, i, end):
     """Check and unescape the string at ``i``: next position, code, start and end of its content."""
     after, code, has_escape = scan_string(buffer, i, end)
@@ -179,14 +179,14 @@ def read_string(buffer, i, end):
     return after, code, i + 1, content_end
 
 
-@kernel
+@helper
 def scan_digits(buffer, i, end):
     while i < end and buffer[i] >= 48 and buffer[i] <= 57:
         i += 1
     return i
 
 
-@kernel
+@helper
 def scan_number(buffer, i, end):
     start = i
     if i < end and buffer[i] == 45:
@@ -211,7 +211,7 @@ def scan_number(buffer, i, end):
     return i, GOOD
 
 
-@kernel
+@helper
 def starts_with(buffer, i, end, word):
     if i + len(word) > end:
         return False
@@ -221,7 +221,7 @@ def starts_with(buffer, i, end, word):
     return True
 
 
-@kernel
+@helper
 def scan_scalar(buffer, i, end):
     """Check the string, number, ``true``, ``false`` or ``null`` at ``i``."""
     if buffer[i] == QUOTE:
@@ -234,7 +234,7 @@ def scan_scalar(buffer, i, end):
     return scan_number(buffer, i, end)
 
 
-@kernel
+@helper
 def read_key(buffer, i, end):
     """Read ``"key":`` at ``i``: next position, code, start and end of the key."""
     i = skip_space(buffer, i, end)
@@ -253,7 +253,7 @@ def read_key(buffer, i, end):
     return skip_space(buffer, i + 1, end), GOOD, key_start, key_end
 
 
-@kernel
+@helper
 def skip_value(buffer, i, end, stack):
     """Check any value at ``i``; ``stack`` holds the open brackets (no recursion: lines may be hostile)."""
     depth = 0
@@ -298,7 +298,7 @@ def skip_value(buffer, i, end, stack):
         needs_key = stack[depth - 1] == OPEN_OBJECT
 
 
-@kernel
+@helper
 def read_labels(buffer, i, end, n_labels, out_label_start, out_label_end):
     """Read an array of strings or numbers (kept as written) at ``i``, or ``null``: no labels."""
     if starts_with(buffer, i, end, b"null"):
@@ -334,7 +334,7 @@ def read_labels(buffer, i, end, n_labels, out_label_start, out_label_end):
     return end, UNFINISHED, n_labels
 
 
-@kernel
+@helper
 def read_object(buffer, i, end, n_labels, stack, out_label_start, out_label_end):
     """Read the object at ``i``: place, code, start and end of the text, labels so far. The last key wins."""
     first_label = n_labels

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from labeltree.kernels.jit import kernel
+from labeltree.kernels.jit import helper, kernel
 
 GOOD = 0
 BAD_LABEL = 50
@@ -32,19 +32,19 @@ class Limits(NamedTuple):
     n_known_labels: int
 
 
-@kernel
+@helper
 def is_space(byte):
     return byte == 32 or (byte >= 9 and byte <= 13)
 
 
-@kernel
+@helper
 def skip_space(buffer, i, end):
     while i < end and is_space(buffer[i]):
         i += 1
     return i
 
 
-@kernel
+@helper
 def parse_id(buffer, i, end):
     """The natural number at ``i`` and where it ends; too large ones become ``MAX_ID``."""
     number = 0
@@ -54,7 +54,7 @@ def parse_id(buffer, i, end):
     return number, i
 
 
-@kernel
+@helper
 def scale_by_ten(number, exponent):
     """``number * 10**exponent``; powers up to 22 are exact, so common numbers are rounded only once."""
     if exponent == 0:
@@ -66,7 +66,7 @@ def scale_by_ten(number, exponent):
     return number / scale if exponent < 0 else number * scale
 
 
-@kernel
+@helper
 def append_digits(buffer, i, end, mantissa):
     """Write the digits at ``i`` behind those of ``mantissa``: it, where they end, how many had no room."""
     n_without_room = 0
@@ -79,7 +79,7 @@ def append_digits(buffer, i, end, mantissa):
     return mantissa, i, n_without_room
 
 
-@kernel
+@helper
 def parse_number(buffer, start, end):
     """The decimal number at ``start`` and where it ends (``start`` itself where there is none).
 
@@ -112,7 +112,7 @@ def parse_number(buffer, start, end):
     return -value if negative else value, i
 
 
-@kernel
+@helper
 def sort_pairs(keys, values):
     """Sort ``keys`` in place and move ``values`` along (Shell's method: short code, rarely needed)."""
     gap = 1
@@ -132,7 +132,7 @@ def sort_pairs(keys, values):
         gap //= 3
 
 
-@kernel
+@helper
 def sort_labels(labels):
     """Sort labels in place, collapse equal ones except unknown ones, and return how many are left."""
     sort_pairs(labels, labels)
@@ -144,7 +144,7 @@ def sort_labels(labels):
     return n_kept
 
 
-@kernel
+@helper
 def read_labels(buffer, i, end, limits, n_labels, out_labels):
     """Read ``1,7`` at ``i``: next position, code, labels so far. With a colon it is a feature: no labels."""
     start = i
@@ -165,7 +165,7 @@ def read_labels(buffer, i, end, limits, n_labels, out_labels):
         i = after + 1
 
 
-@kernel
+@helper
 def read_features(buffer, i, end, limits, n_values, out_indices, out_values):
     """Read ``3:0.5 9:1`` at ``i``: place, code, values so far."""
     first = n_values

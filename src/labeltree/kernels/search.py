@@ -14,7 +14,7 @@ import numpy as np
 
 from labeltree.kernels.arithmetic import fast_exp
 from labeltree.kernels.check import CANONICAL, check_row
-from labeltree.kernels.jit import inlined
+from labeltree.kernels.jit import generic, inlined
 from labeltree.kernels.link import SIGMOID, SOFTMAX
 from labeltree.kernels.weights import NORM_NONE, normalize_row
 
@@ -34,34 +34,34 @@ class Kernels(NamedTuple):
     labels: Callable[..., None]
 
 
+@generic
 def query_size(nodes):
     """How many 32-bit numbers :func:`prepare_query` fills; what they mean is the nodes' own affair."""
-    raise NotImplementedError
 
 
+@generic
 def prepare_query(nodes, indices, values, start, end, out):
     """What the scores of a row need, computed once per row."""
-    raise NotImplementedError
 
 
+@generic
 def score_nodes(nodes, first, n, query, out):
     """``out[:n]`` = the scores of the nodes ``first .. first + n - 1``."""
-    raise NotImplementedError
 
 
+@generic
 def scores_whole_blocks(nodes):
     """Whether the scores of all siblings take no longer than that of one."""
-    raise NotImplementedError
 
 
+@generic
 def probability_of(nodes, log_probability):
     """The probability of a label whose path has this log-probability; it never falls as that rises."""
-    raise NotImplementedError
 
 
+@generic
 def log_of_least(nodes, threshold):
     """Paths below this log-probability cannot reach the threshold; a bit low, as logarithms are rounded."""
-    raise NotImplementedError
 
 
 @inlined
@@ -213,7 +213,7 @@ def search_topk(nodes, indptr, indices, values, k, threshold, link, out_ids, out
     best_log, best_label = np.empty(k, np.float32), np.empty(k, np.int32)
     for row in range(len(indptr) - 1):
         prepare_query(nodes, indices, values, indptr[row], indptr[row + 1], query)
-        score_children(nodes, 0, 1, query, SIGMOID, scores)
+        score_children(nodes, np.int32(0), np.int32(1), query, SIGMOID, scores)
         found = 0
         size = 0
         if n_children[0] == 0:
@@ -295,7 +295,7 @@ def search_above(
     stack_node = np.empty(len(nodes.parent), np.int32)
     while row < len(indptr) - 1:
         prepare_query(nodes, indices, values, indptr[row], indptr[row + 1], query)
-        score_children(nodes, 0, 1, query, SIGMOID, scores)
+        score_children(nodes, np.int32(0), np.int32(1), query, SIGMOID, scores)
         end = out_indptr[row]
         stack_log[0], stack_node[0] = scores[0], 0
         size = 1 if scores[0] >= least_log else 0

@@ -7,12 +7,11 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba.extending import overload
 from numpy.typing import NDArray
 
 from labeltree.kernels.addresses import address_table, matrix_at, vector_at
 from labeltree.kernels.arithmetic import call_for, score_rows, sum_rows
-from labeltree.kernels.jit import INLINED, holds, inlined, kernel
+from labeltree.kernels.jit import inlined, kernel
 from labeltree.kernels.search import (
     Kernels,
     log_of_least,
@@ -76,70 +75,50 @@ def _nodes_at(table):
     )
 
 
-@overload(query_size, inline="always")
+@query_size.of(DenseNodes)
 def _query_size_dense(nodes):
-    if holds(nodes, DenseNodes):
-        return lambda nodes: nodes.embedding.shape[1]
-    return None
+    return nodes.embedding.shape[1]
 
 
-@overload(prepare_query, jit_options=INLINED)
+@prepare_query.of(DenseNodes)
 def _prepare_query_dense(nodes, indices, values, start, end, out):
-    if not holds(nodes, DenseNodes):
-        return None
-
-    def prepare(nodes, indices, values, start, end, out):
-        embedding, scale = nodes.embedding, nodes.embedding_scale
-        coefficients = np.empty(end - start, np.float32)
-        for q in range(start, end):  # rows far apart: all are called for at once
-            call_for(embedding, indices[q], 1)
-        for q in range(end - start):
-            coefficients[q] = values[start + q] * scale[indices[start + q]]
-        sum_rows(coefficients, 0, indices, start, end - start, embedding, out, 0)
-        total = np.float32(0.0)
+    embedding, scale = nodes.embedding, nodes.embedding_scale
+    coefficients = np.empty(end - start, np.float32)
+    for q in range(start, end):  # rows far apart: all are called for at once
+        call_for(embedding, indices[q], 1)
+    for q in range(end - start):
+        coefficients[q] = values[start + q] * scale[indices[start + q]]
+    sum_rows(coefficients, 0, indices, start, end - start, embedding, out, 0)
+    total = np.float32(0.0)
+    for j in range(out.shape[1]):
+        total += abs(out[0, j])
+    if not total < _LARGEST:  # sums of huge values: cut, so that no score is infinite or NaN
         for j in range(out.shape[1]):
-            total += abs(out[0, j])
-        if not total < _LARGEST:  # sums of huge values: cut, so that no score is infinite or NaN
-            for j in range(out.shape[1]):
-                h = out[0, j] if out[0, j] == out[0, j] else np.float32(0.0)
-                out[0, j] = min(max(h, -_LARGEST), _LARGEST)
-
-    return prepare
+            h = out[0, j] if out[0, j] == out[0, j] else np.float32(0.0)
+            out[0, j] = min(max(h, -_LARGEST), _LARGEST)
 
 
-@overload(score_nodes, jit_options=INLINED)
+@score_nodes.of(DenseNodes)
 def _score_nodes_dense(nodes, first, n, query, out):
-    if not holds(nodes, DenseNodes):
-        return None
-
-    def score(nodes, first, n, query, out):
-        scale, bias = nodes.weight_scale, nodes.bias
-        score_rows(nodes.weights, first, n, query, 0, out)
-        for c in range(n):
-            out[c] = out[c] * scale[first + c] + bias[first + c]
-
-    return score
+    scale, bias = nodes.weight_scale, nodes.bias
+    score_rows(nodes.weights, first, n, query, 0, out)
+    for c in range(n):
+        out[c] = out[c] * scale[first + c] + bias[first + c]
 
 
-@overload(scores_whole_blocks, inline="always")
+@scores_whole_blocks.of(DenseNodes)
 def _scores_whole_blocks_dense(nodes):
-    if holds(nodes, DenseNodes):
-        return lambda nodes: False
-    return None
+    return False
 
 
-@overload(probability_of, inline="always")
+@probability_of.of(DenseNodes)
 def _probability_dense(nodes, log_probability):
-    if holds(nodes, DenseNodes):
-        return lambda nodes, log_probability: np.float32(math.exp(log_probability))
-    return None
+    return np.float32(math.exp(log_probability))
 
 
-@overload(log_of_least, inline="always")
+@log_of_least.of(DenseNodes)
 def _log_of_least_dense(nodes, threshold):
-    if holds(nodes, DenseNodes):
-        return lambda nodes, threshold: log_of_probability(threshold)
-    return None
+    return log_of_probability(threshold)
 
 
 @kernel

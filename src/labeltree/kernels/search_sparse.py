@@ -11,11 +11,10 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba.extending import overload
 from numpy.typing import NDArray
 
 from labeltree.kernels.addresses import address_table, matrix_at, vector_at
-from labeltree.kernels.jit import INLINED, holds, inlined, kernel
+from labeltree.kernels.jit import inlined, kernel
 from labeltree.kernels.search import (
     Kernels,
     log_of_least,
@@ -114,79 +113,63 @@ def _nodes_at(table, indices, values):
     )
 
 
-@overload(query_size, inline="always")
+@query_size.of(SparseNodes)
 def _query_size_sparse(nodes):
-    if holds(nodes, SparseNodes):
-        return lambda nodes: 4
-    return None
+    return 4
 
 
-@overload(prepare_query, jit_options=INLINED)
+@prepare_query.of(SparseNodes)
 def _prepare_query_sparse(nodes, indices, values, start, end, out):
     """Where the row is: scores need nothing else."""
-    if not holds(nodes, SparseNodes):
-        return None
-
-    def prepare(nodes, indices, values, start, end, out):
-        mask = (1 << _HALF) - 1
-        out[0, 0], out[0, 1] = start >> _HALF, start & mask
-        out[0, 2], out[0, 3] = end >> _HALF, end & mask
-
-    return prepare
+    mask = (1 << _HALF) - 1
+    out[0, 0], out[0, 1] = start >> _HALF, start & mask
+    out[0, 2], out[0, 3] = end >> _HALF, end & mask
 
 
-@overload(score_nodes, jit_options=INLINED)
+@score_nodes.of(SparseNodes)
 def _score_nodes_sparse(nodes, first, n, query, out):
-    if not holds(nodes, SparseNodes):
-        return None
-
-    def score(nodes, first, n, query, out):
-        start = (np.int64(query[0, 0]) << _HALF) | np.int64(query[0, 1])
-        end = (np.int64(query[0, 2]) << _HALF) | np.int64(query[0, 3])
-        indices, values = nodes.indices, nodes.values
-        chunk_bucket, bucket, chunk_row, feature, length, chunk_entry, entry, scale, bias, _ = (
-            nodes.parameters
-        )
-        row, stop, place, touched = nodes.lookups
-        last_row = len(feature) - 1
-        for c in range(n):
-            out[c] = 0.0
-        for chunk in range(nodes.chunk[first], nodes.chunk[first + n - 1] + 1):
-            first_bucket, first_row = chunk_bucket[chunk], chunk_row[chunk]
-            first_entry = chunk_entry[chunk]
-            n_buckets = chunk_bucket[chunk + 1] - first_bucket - 1
-            before = first - nodes.chunk_node[chunk]  # children of the chunk that are not asked for
-            if n_buckets < 1:
-                continue
-            for begin in range(start, end, _STAGE):
-                size = min(_STAGE, end - begin)
-                for q in range(size):
-                    b = first_bucket + bucket_of(indices[begin + q], n_buckets)
-                    row[q], stop[q] = first_row + bucket[b, 0], first_row + bucket[b + 1, 0]
-                    place[q] = first_entry + bucket[b, 1]
-                for q in range(size):
-                    touched[q] = feature[min(row[q], last_row)] + length[min(row[q], last_row)]
-                n_found = 0
-                for q in range(size):
-                    f, r, e = indices[begin + q], row[q], place[q]
-                    while r < stop[q] and feature[r] != f:
-                        e += length[r]
-                        r += 1
-                    if r < stop[q]:
-                        row[n_found], place[n_found], stop[n_found] = begin + q, e, e + length[r]
-                        n_found += 1
-                for q in range(n_found):
-                    touched[q] = entry[place[q]]
-                for q in range(n_found):
-                    value = min(max(values[row[q]], -_LARGEST), _LARGEST)
-                    for e in range(place[q], stop[q]):
-                        c = np.int64(entry[e] >> 8) - before
-                        if 0 <= c < n:
-                            out[c] += value * np.float32(np.int32(entry[e] & 255) - 128)
-        for c in range(n):
-            out[c] = out[c] * scale[first + c] + bias[first + c]
-
-    return score
+    start = (np.int64(query[0, 0]) << _HALF) | np.int64(query[0, 1])
+    end = (np.int64(query[0, 2]) << _HALF) | np.int64(query[0, 3])
+    indices, values = nodes.indices, nodes.values
+    chunk_bucket, bucket, chunk_row, feature, length, chunk_entry, entry, scale, bias, _ = nodes.parameters
+    row, stop, place, touched = nodes.lookups
+    last_row = len(feature) - 1
+    for c in range(n):
+        out[c] = 0.0
+    for chunk in range(nodes.chunk[first], nodes.chunk[first + n - 1] + 1):
+        first_bucket, first_row = chunk_bucket[chunk], chunk_row[chunk]
+        first_entry = chunk_entry[chunk]
+        n_buckets = chunk_bucket[chunk + 1] - first_bucket - 1
+        before = first - nodes.chunk_node[chunk]  # children of the chunk that are not asked for
+        if n_buckets < 1:
+            continue
+        for begin in range(start, end, _STAGE):
+            size = min(_STAGE, end - begin)
+            for q in range(size):
+                b = first_bucket + bucket_of(indices[begin + q], n_buckets)
+                row[q], stop[q] = first_row + bucket[b, 0], first_row + bucket[b + 1, 0]
+                place[q] = first_entry + bucket[b, 1]
+            for q in range(size):
+                touched[q] = feature[min(row[q], last_row)] + length[min(row[q], last_row)]
+            n_found = 0
+            for q in range(size):
+                f, r, e = indices[begin + q], row[q], place[q]
+                while r < stop[q] and feature[r] != f:
+                    e += length[r]
+                    r += 1
+                if r < stop[q]:
+                    row[n_found], place[n_found], stop[n_found] = begin + q, e, e + length[r]
+                    n_found += 1
+            for q in range(n_found):
+                touched[q] = entry[place[q]]
+            for q in range(n_found):
+                value = min(max(values[row[q]], -_LARGEST), _LARGEST)
+                for e in range(place[q], stop[q]):
+                    c = np.int64(entry[e] >> 8) - before
+                    if 0 <= c < n:
+                        out[c] += value * np.float32(np.int32(entry[e] & 255) - 128)
+    for c in range(n):
+        out[c] = out[c] * scale[first + c] + bias[first + c]
 
 
 @inlined
@@ -197,43 +180,29 @@ def _calibrated(log_probability, calibration):
     return np.float32(1.0 / (1.0 + math.exp(-log_odds)))
 
 
-@overload(scores_whole_blocks, inline="always")
+@scores_whole_blocks.of(SparseNodes)
 def _scores_whole_blocks_sparse(nodes):
-    if holds(nodes, SparseNodes):
-        return lambda nodes: True
-    return None
+    return True
 
 
-@overload(probability_of, jit_options=INLINED)
+@probability_of.of(SparseNodes)
 def _probability_sparse(nodes, log_probability):
-    if not holds(nodes, SparseNodes):
-        return None
-
-    def probability(nodes, log_probability):
-        return _calibrated(np.float64(log_probability), nodes.parameters.calibration)
-
-    return probability
+    return _calibrated(np.float64(log_probability), nodes.parameters.calibration)
 
 
-@overload(log_of_least, jit_options=INLINED)
+@log_of_least.of(SparseNodes)
 def _log_of_least_sparse(nodes, threshold):
     """By halving: the map has no inverse in closed form."""
-    if not holds(nodes, SparseNodes):
-        return None
-
-    def least(nodes, threshold):
-        low, high = -200.0, 0.0
-        if not _calibrated(low, nodes.parameters.calibration) < threshold:
-            return np.float32(-np.inf)
-        for _ in range(60):
-            middle = 0.5 * (low + high)
-            if _calibrated(middle, nodes.parameters.calibration) < threshold:
-                low = middle
-            else:
-                high = middle
-        return np.float32(low * 1.00001 - 1e-5)
-
-    return least
+    low, high = -200.0, 0.0
+    if not _calibrated(low, nodes.parameters.calibration) < threshold:
+        return np.float32(-np.inf)
+    for _ in range(60):
+        middle = 0.5 * (low + high)
+        if _calibrated(middle, nodes.parameters.calibration) < threshold:
+            low = middle
+        else:
+            high = middle
+    return np.float32(low * 1.00001 - 1e-5)
 
 
 @kernel

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from labeltree.kernels.addresses import vector_at
-from labeltree.kernels.jit import inlined, kernel
+from labeltree.kernels.jit import helper, inlined
 from labeltree.kernels.strings import find_strings
 from labeltree.kernels.text import DONE, Pieces, TextOptions, split_row
 from labeltree.kernels.weights import add_ngrams, count_rows, weigh_rows
@@ -33,7 +33,7 @@ def _pieces_at(table, i):
     )
 
 
-@kernel
+@helper
 def transform_text(table, buffer):
     """Fill the row of a text, UTF-8 bytes; returns its length, or -1 if a word has no good weight."""
     settings = vector_at(table, SETTINGS, np.int64)

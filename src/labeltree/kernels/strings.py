@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labeltree.kernels.atomic import prefetch
-from labeltree.kernels.jit import kernel
+from labeltree.kernels.jit import helper, kernel
 
 EMPTY = np.uint64(0xFFFFFFFFFFFFFFFF)
 LOW = np.uint64(0xFFFFFFFF)
@@ -32,7 +32,7 @@ class StringArrays(NamedTuple):
     size: NDArray[np.int64]  # (1,) the number of strings
 
 
-@kernel
+@helper
 def find_slot(slots, records, packed, at, length, value):
     """The slot that holds a packed string, or the empty one where it belongs."""
     mask = np.uint64(len(slots) - 1)

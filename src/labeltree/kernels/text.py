@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from labeltree.kernels.jit import inlined, kernel
+from labeltree.kernels.jit import helper, inlined, kernel
 
 # Why `split_rows` stopped.
 DONE, EMPTY_LABEL, BAD_WEIGHT = range(3)
@@ -159,7 +159,7 @@ def decode_character(lead, second, third):
     return -1, 1
 
 
-@kernel
+@helper
 def pack_lower_case(buffer, start, end, lower_case, packed, at):
     """Write a span lower-cased, character by character, in packed form; returns (its hash, its length).
 
@@ -193,7 +193,7 @@ def pack_lower_case(buffer, start, end, lower_case, packed, at):
     return finish_hash(value, length), length
 
 
-@kernel
+@helper
 def parse_weight(buffer, start, end):
     """The number in a span (digits, point, exponent); -1 if it is none, negative, not finite or too large."""
     mantissa = 0.0
@@ -236,7 +236,7 @@ def has_prefix(buffer, start, end, prefix):
     return k == n
 
 
-@kernel
+@helper
 def split_weight(buffer, start, end):
     """Cut ``word:weight`` at the last colon; returns (end of the word, weight), weight -1 if it is bad."""
     colon = end - 1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from labeltree.kernels.jit import kernel
+from labeltree.kernels.jit import helper, kernel
 
 # Position of the lowest set bit of a 64-bit word, by a multiplication that gives each of them another index.
 _DE_BRUIJN = np.uint64(0x03F79D71B4CB0A89)
@@ -137,7 +137,7 @@ def sum_profiles(rows, label_indptr, label_rows, first_label, n_labels, out_indp
     return filled
 
 
-@kernel
+@helper
 def select_largest(bits, n_kept, count):
     """The bits of the ``n_kept``-th largest of positive floats, and how many equal to it are that large."""
     limit, mask = np.int64(0), np.int64(0)

@@ -1,0 +1,292 @@
+"""Where the machine code of kernels is kept: compiled once per machine, whoever runs it.
+
+A kernel's code is a file of its own, named by what it was compiled from: all kernels' sources (helpers are
+part of their callers), the kernel's signature, the processor, the versions of Python and Numba. Folders that
+can only be read are used, too; what is in none of them is compiled, and written to the first that takes it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import hashlib
+import inspect
+import logging
+import os
+import pickle
+import shutil
+import stat
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import IO, Any
+
+import llvmlite
+import numba
+from numba.core import config
+from numba.core.caching import _Cache
+from numba.core.compiler import CompileResult
+from numba.core.runtime import rtsys
+from numba.core.serialize import dumps
+
+try:
+    import fcntl
+except ImportError:  # Windows: two processes may then compile the same kernel, which costs time only
+    fcntl = None  # type: ignore[assignment]
+
+log = logging.getLogger(__name__)
+
+ENVIRONMENT = "LABELTREE_KERNELS"
+NOTICE = "labeltree compiles its kernels for this machine, which takes about 20 seconds, once."
+_DIGEST_BYTES = 32
+_LONGEST_WAIT = 120.0  # seconds for another process that compiles the same kernel
+_UNUSED_DAYS = 30  # after which the code of another version is removed
+_SETTINGS = ("OPT", "BOUNDSCHECK", "LOOP_VECTORIZE", "SLP_VECTORIZE", "DEBUGINFO_DEFAULT")  # of Numba
+
+compiled: list[str] = []  # what this process had to compile
+
+
+class MachineCode(_Cache):
+    """The cache of one kernel, as Numba asks for it."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self._function = function
+        self._turn: _Turn | None = None
+
+    @property
+    def cache_path(self) -> str:
+        return str(next(iter(folders())))
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        """The code of a signature, or None: then Numba compiles it, and :meth:`save_overload` is next.
+
+        Numba would import everything that it can compile, scipy.linalg among it, before it looks into its
+        cache: a third of a second of every process. What machine code needs to run is the runtime alone, and
+        whoever compiles loads the rest anyway.
+        """
+        try:
+            rtsys.initialize(target_context)
+        except AttributeError:  # a Numba of other inner names
+            target_context.refresh()
+        name = self._name(sig, target_context)
+        found = _load(name, target_context)
+        if found is None:
+            self._turn = _Turn.wait_for(name)
+            found = _load(name, target_context)  # by whoever had the turn before
+        if found is None:
+            if not compiled:
+                when_compiling()
+            compiled.append(self._function.__name__)
+            log.debug("compiling %s", self._function.__name__)
+        return found
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        name = self._name(sig, data.target_context)
+        content = dumps(data._reduce())
+        for folder in folders():
+            try:
+                _write(folder / name, hashlib.sha256(content).digest() + content)
+                return
+            except OSError as error:
+                log.debug("machine code cannot be written to %s (%s)", folder, error)
+        _warn_once(f"compiled kernels cannot be kept: set {ENVIRONMENT} to a folder that can be written")
+
+    def end_turn(self) -> None:
+        if self._turn is not None:
+            self._turn.end()
+            self._turn = None
+
+    def _name(self, sig: Any, target_context: Any) -> str:
+        """``total-0123456789abcdef``: the file of a signature."""
+        settings = [getattr(config, name, None) for name in _SETTINGS]
+        made_of = (
+            self._function.__module__,
+            self._function.__qualname__,
+            str(sig),
+            target_context.codegen().magic_tuple(),
+            settings,
+            _file_digest(inspect.getfile(self._function)),  # of a kernel that lives elsewhere
+        )
+        digest = hashlib.sha256(repr(made_of).encode()).hexdigest()
+        return f"{self._function.__name__}-{digest[:16]}"
+
+    # The rest of what Numba's class asks for: this cache is never switched off.
+
+    def enable(self) -> None:
+        pass
+
+    def disable(self) -> None:
+        pass
+
+    def flush(self) -> None:
+        pass
+
+
+def folders() -> Iterator[Path]:
+    """Where machine code may be, in the order in which it is looked for, and in which it is written."""
+    for variable in (ENVIRONMENT, "NUMBA_CACHE_DIR"):
+        if os.environ.get(variable):
+            yield Path(os.environ[variable]) / version()
+    yield Path(__file__).parent / "__pycache__" / version()
+    for folder in (_user_folder(), _temporary_folder()):
+        if folder is not None and _is_safe(folder):
+            yield folder / version()
+
+
+@functools.cache
+def version() -> str:
+    """A digest of everything that all kernels are made of."""
+    made_of = [numba.__version__, llvmlite.__version__, str(sys.implementation.cache_tag)]
+    made_of += [_file_digest(path) for path in sorted(Path(__file__).parent.rglob("*.py"))]
+    return hashlib.sha256("\n".join(made_of).encode()).hexdigest()[:16]
+
+
+@functools.cache
+def _file_digest(path: str | Path) -> str:
+    try:
+        return hashlib.sha256(Path(path).read_bytes()).hexdigest()
+    except OSError:  # a notebook's cell, or a zipped package: Python's own name for it must do
+        return str(path)
+
+
+def _user_folder() -> Path | None:
+    if sys.platform == "win32":
+        root = os.environ.get("LOCALAPPDATA")
+    elif sys.platform == "darwin":
+        root = os.path.expanduser("~/Library/Caches")
+    else:
+        root = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+    return Path(root) / "labeltree" / "kernels" if root and os.path.isabs(root) else None
+
+
+def _temporary_folder() -> Path | None:
+    user = os.getuid() if hasattr(os, "getuid") else "user"  # a temporary folder of Windows is the user's own
+    try:
+        return Path(tempfile.gettempdir()) / f"labeltree-kernels-{user}"
+    except OSError:  # there is none
+        return None
+
+
+def _is_safe(folder: Path) -> bool:
+    """Whether nobody but this user and root can have put code into a folder; it is made if it is missing."""
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        status = os.lstat(folder)
+    except OSError:
+        return False
+    if not stat.S_ISDIR(status.st_mode):  # a link, for example, that leads to somebody's folder
+        return False
+    return not hasattr(os, "getuid") or (
+        status.st_uid in (0, os.getuid()) and not status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+    )
+
+
+def _load(name: str, target_context: Any) -> Any:
+    """What :meth:`MachineCode.save_overload` wrote, from the first folder that has it whole."""
+    for folder in folders():
+        try:
+            content = (folder / name).read_bytes()
+            if hashlib.sha256(content[_DIGEST_BYTES:]).digest() != content[:_DIGEST_BYTES]:
+                log.debug("machine code in %s is damaged", folder / name)
+                continue
+            found = CompileResult._rebuild(target_context, *pickle.loads(content[_DIGEST_BYTES:]))
+        except FileNotFoundError:
+            continue
+        except Exception as error:  # whatever is wrong with it, compiling helps
+            log.debug("machine code in %s cannot be used (%s)", folder / name, error)
+            continue
+        _mark_used(folder)
+        return found
+    return None
+
+
+def _write(path: Path, content: bytes) -> None:
+    """Whole or not at all; no reader ever sees a part."""
+    if not path.parent.is_dir():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        _remove_unused(path.parent)
+    handle, temporary = tempfile.mkstemp(prefix=f"{path.name}.", dir=path.parent)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+        if os.name == "posix":
+            os.chmod(temporary, 0o644)  # others may use what they need not compile
+        os.replace(temporary, path)
+    except BaseException:
+        os.unlink(temporary)
+        raise
+
+
+@functools.cache
+def _mark_used(folder: Path) -> None:
+    """So that it is not removed; once per process, and only where that is allowed."""
+    with contextlib.suppress(OSError):
+        os.utime(folder)
+
+
+def _remove_unused(new: Path) -> None:
+    """The code of versions that nobody has used for a while, when that of a new one comes."""
+    for folder in new.parent.iterdir():
+        is_version = len(folder.name) == len(new.name) and set(folder.name) <= set("0123456789abcdef")
+        if is_version and folder.stat().st_mtime < time.time() - _UNUSED_DAYS * 86_400:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+class _Turn:
+    """The right to compile a kernel, so that processes that start together do not all do it."""
+
+    _file: IO[bytes] | None = None  # one for all: closing it would end all turns of this process
+
+    def __init__(self, file: IO[bytes], place: int) -> None:
+        self._lock = file, place
+        fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, place)
+
+    @classmethod
+    def wait_for(cls, name: str) -> _Turn | None:
+        """None where there are no locks, or whoever has the turn takes much too long."""
+        if fcntl is None:
+            return None
+        until = time.monotonic() + _LONGEST_WAIT
+        while time.monotonic() < until:
+            try:
+                cls._file = cls._file or _open_lock_file()
+                return cls(cls._file, place=int(name[-8:], 16))
+            except BlockingIOError:
+                time.sleep(0.02)
+            except OSError:
+                return None
+        return None
+
+    def end(self) -> None:
+        file, place = self._lock
+        fcntl.lockf(file, fcntl.LOCK_UN, 1, place)
+
+
+def _open_lock_file() -> IO[bytes]:
+    """In the folder that code would be written to."""
+    for folder in folders():
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            return open(folder / "lock", "ab")
+        except OSError:
+            continue
+    raise OSError("no folder can be written")
+
+
+def announce() -> None:
+    """Tell who may be waiting, at a terminal or in a notebook, why nothing happens."""
+    log.info(NOTICE)
+    if "ipykernel" in sys.modules or (sys.stderr is not None and sys.stderr.isatty()):
+        from tqdm import tqdm
+
+        tqdm.write(NOTICE, file=sys.stderr)  # above a bar, if there is one
+
+
+when_compiling: Callable[[], None] = announce  # called before the first kernel that a process compiles
+
+
+@functools.cache
+def _warn_once(message: str) -> None:
+    log.warning(message)

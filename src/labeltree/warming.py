@@ -1,0 +1,231 @@
+"""Kernels compiled before they are needed: all of them, or those that a command will call in a while.
+
+A job runs a little of the real thing, so that what it compiles is what will be called. Processes that run
+jobs side by side share the work: each kernel is compiled by one of them, and others that need it wait.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import pickle
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from labeltree.config import node_kinds
+
+if TYPE_CHECKING:
+    from labeltree.config import Config
+    from labeltree.data.rows import LabelRows, SparseRows
+    from labeltree.model import Model
+
+_N_ROWS, _N_LABELS = 600, 8  # enough rows for probabilities to be calibrated
+_TEXTS = [f"word{i} word{i % _N_LABELS} word{i % 7}" for i in range(_N_ROWS)]  # tables of words must grow
+_LABELS = [[f"label{i % _N_LABELS}"] for i in range(_N_ROWS)]
+_SMALL: dict[str, Any] = {"arity": 3, "max_leaves": 3}
+_DENSE: dict[str, Any] = {"nodes": "dense", "dim": 4, "epochs": 1}
+_FILES = {
+    "fasttext": "__label__a one two\n__label__b two three\n",
+    "xmlc": "2 3 2\n0 0:1 1:1\n1 1:1 2:1\n",
+    "jsonl": '{"text": "one two", "labels": ["a"]}\n{"text": "two three", "labels": ["b"]}\n',
+    "annif": "one two\t<http://a>\ntwo three\t<http://b>\n",
+}
+
+
+def _clusters() -> None:
+    from labeltree.build.kmeans import build_kmeans
+    from labeltree.build.profiles import label_profiles
+    from labeltree.parallel import Pool
+
+    with Pool(1) as pool:
+        build_kmeans(label_profiles(*_rows(), pool), arity=3, max_leaves=3, pool=pool)
+
+
+def _large_clusters() -> None:
+    import numpy as np
+
+    from labeltree.build.kmeans import Split, split_large
+    from labeltree.build.profiles import label_profiles
+    from labeltree.parallel import Pool
+
+    members, state = np.arange(_N_LABELS, dtype=np.int32), np.ones(1, np.uint64)
+    with Pool(1) as pool:
+        profiles = label_profiles(*_rows(), pool, max_entries=2)
+        split_large(profiles, members, state, Split(3, False, 0.001), pool, np.empty(3, np.int64))
+
+
+def _sparse_search() -> None:
+    _ask(_untrained_model("sparse"))
+
+
+def _dense_search() -> None:
+    _ask(_untrained_model("dense"))
+
+
+def _other_searches() -> None:
+    for kind in ("sparse", "dense"):
+        _ask_otherwise(_untrained_model(kind))
+
+
+def _sparse_training() -> None:
+    _train({}, {"loss": "log"}, {"solver": "sgd"}, {"link": "hsm"}, {"link": "hsm", "solver": "sgd"})
+
+
+def _dense_training() -> None:
+    steps = {"optimizer": "sgd", "batch_size": 1}
+    methods = [_DENSE | method | link for method in ({}, steps) for link in ({}, {"link": "hsm"})]
+    _train(*methods, _DENSE | {"tree": "learned"})
+
+
+def _trees_and_features() -> None:
+    from labeltree.training import train
+
+    for tree in ("huffman", "complete", "flat"):
+        _train({"tree": tree})
+    train(_TEXTS, _LABELS, word_ngrams=2)
+    ensemble = train(_TEXTS, _LABELS, trees=2)
+    _ask(ensemble)
+    _ask_otherwise(ensemble)
+    ensemble.label_trees[0].cost(_rows()[1])
+
+
+def _formats() -> None:
+    from labeltree.training import train
+
+    with tempfile.TemporaryDirectory() as folder:
+        for name, content in _FILES.items():
+            path = Path(folder) / f"data.{name}"
+            path.write_text(content)
+            train(path, format=name).read(path, format=name)
+        path.write_text("__label__a one:0.5 two:1\n__label__b two:1 three:2\n")
+        train(path, format="fasttext", weighted_words=True)
+
+
+JOBS: dict[str, Callable[[], None]] = {
+    "clusters": _clusters,
+    "large-clusters": _large_clusters,
+    "sparse-search": _sparse_search,
+    "dense-search": _dense_search,
+    "other-searches": _other_searches,
+    "sparse-training": _sparse_training,
+    "dense-training": _dense_training,
+    "trees-and-features": _trees_and_features,
+    "formats": _formats,
+}
+
+
+def run_jobs(names: Iterable[str]) -> list[str]:
+    """The kernels that had to be compiled for these jobs."""
+    from labeltree.kernels import cache
+
+    before = len(cache.compiled)
+    for name in names:
+        JOBS[name]()
+    return cache.compiled[before:]
+
+
+def compile_all(processes: int = 0) -> list[str]:
+    """All kernels that are not compiled yet, by several processes at once (0: as many as CPUs)."""
+    from concurrent.futures import ProcessPoolExecutor
+    from multiprocessing import get_context
+
+    from labeltree.parallel import check_threads
+
+    with ProcessPoolExecutor(check_threads(processes), get_context("spawn")) as pool:
+        return [name for names in pool.map(run_jobs, [[job] for job in JOBS]) for name in names]
+
+
+def jobs_ahead(config: Config) -> list[str]:
+    """What training comes to last: another process can compile that, while this one reads the data."""
+    clusters = ["clusters"] if config.tree == "kmeans" else []
+    return clusters + [f"{kind}-search" for kind in node_kinds(config)]
+
+
+def start_ahead(names: Iterable[str]) -> None:
+    """Have another process compile for these jobs; it ends by itself. What it leaves undone is done here."""
+    command = [sys.executable, "-m", "labeltree.warming", *names]
+    nothing = subprocess.DEVNULL
+    with contextlib.suppress(OSError):
+        subprocess.Popen(command, stdin=nothing, stdout=nothing, stderr=nothing)
+
+
+def _train(*methods: dict[str, Any]) -> None:
+    from labeltree.training import train
+
+    for method in methods:
+        train(_TEXTS, _LABELS, **(_SMALL | method))
+
+
+def _rows() -> tuple[SparseRows, LabelRows]:
+    import numpy as np
+
+    from labeltree.data.rows import LabelRows, SparseRows
+
+    numbers, indptr = np.arange(_N_ROWS, dtype=np.int32), np.arange(_N_ROWS + 1, dtype=np.int64)
+    rows = SparseRows(indptr, numbers % 7, np.ones(_N_ROWS, np.float32), 7)
+    return rows, LabelRows(indptr, numbers % _N_LABELS, _N_LABELS)
+
+
+def _untrained_model(kind: str) -> Model:
+    """Two labels of equal probability, made without the kernels that train."""
+    import numpy as np
+
+    from labeltree.config import make_config
+    from labeltree.features.strings import StringTable
+    from labeltree.features.text import TextFeatures
+    from labeltree.model import Model
+    from labeltree.nodes.dense import DenseParameters
+    from labeltree.nodes.quantized import quantize
+    from labeltree.nodes.sparse_packing import assemble
+    from labeltree.nodes.sparse_tasks import chunk_starts
+    from labeltree.predicting import Parameters
+    from labeltree.tree import LabelTree
+
+    config = make_config({"nodes": kind, "dim": 4} if kind == "dense" else {"nodes": kind})
+    idf = np.ones(2, np.float32)
+    features = TextFeatures(config, StringTable.from_strings(["one", "two"]), np.empty(0, np.int32), idf)
+    tree = LabelTree.from_parents([-1, 0, 0], [-1, 0, 1])
+    bias = np.zeros(tree.n_nodes, np.float32)
+    parameters: Parameters
+    if kind == "dense":
+        vectors = np.zeros((tree.n_nodes, config.dim), np.float32)
+        parameters = quantize(DenseParameters(vectors[:2], vectors, bias))
+    else:
+        start = chunk_starts(tree)
+        nothing = [None] * (len(start) - 1)
+        parameters = assemble(nothing, start, np.zeros(tree.n_nodes, np.bool_), bias, (1.0, 0.0))
+    counts = np.ones(2, np.int64)
+    return Model(config, features, StringTable.from_strings(["a", "b"]), counts, 2, [(tree, parameters)])
+
+
+def _ask(model: Model) -> None:
+    """What most ask for: the best labels of rows, of a text, of texts; by a model from a file."""
+    model.predict_arrays(_vectors(model), 1, threads=1)
+    model.predict(["one"], 1)
+    pickle.loads(pickle.dumps(model)).predict(["one", "two one"], 1)
+
+
+def _ask_otherwise(model: Model) -> None:
+    rows = _vectors(model)
+    for X in (rows, rows[:1]):
+        model.predict(X, 1)
+        model.predict(X, 1, search="beam")
+        model.predict(X, None, threshold=0.1)
+        model.probability(X, model.label_names[:1])
+
+
+def _vectors(model: Model) -> Any:
+    import numpy as np
+    from scipy.sparse import csr_matrix
+
+    return csr_matrix(np.eye(2, model.n_features, dtype=np.float32))
+
+
+if __name__ == "__main__":
+    try:
+        run_jobs(sys.argv[1:])
+    except KeyboardInterrupt:  # of the command that started it
+        sys.exit(130)
