@@ -25,7 +25,7 @@ LAYERS = (
     "tree features persist_read metrics",
     "persist build nodes",
     "predicting streaming",
-    "reference calibration model_file training_data",
+    "ensemble reference calibration model_file training_data",
     "model estimating",
     "training progress",
     "reports estimator",

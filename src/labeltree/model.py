@@ -12,20 +12,20 @@ from numpy.typing import NDArray
 from labeltree.config import Config, plain
 from labeltree.data.bad_lines import BadLines
 from labeltree.data.matrices import copy_row, is_sparse, sparse_rows
-from labeltree.data.rows import Arrays, LabelRows, SparseRows, pointers
+from labeltree.data.rows import LabelRows, SparseRows
+from labeltree.ensemble import above_of_rows, best_of_rows, score_rows
 from labeltree.errors import DataError, ParameterError
 from labeltree.features.strings import StringTable
 from labeltree.features.text import TextFeatures
 from labeltree.features.vectors import VectorFeatures
 from labeltree.model_file import Parts, parts_of_bytes, parts_to_bytes, read_parts, write_parts
-from labeltree.parallel import Pool, check_threads, row_slices
-from labeltree.predicting import Found, OneRow, Parameters, TreeSearch, above_average, best_of_trees
+from labeltree.parallel import check_threads
+from labeltree.predicting import Found, OneRow, Parameters, TreeSearch
 from labeltree.search_options import DEFAULT_BEAM, NO_BEAM, check_all_above, check_k, check_search
 from labeltree.streaming import Features, read_rows
 from labeltree.tree import LabelTree
 
 _NO_THRESHOLD = np.float32(0.0)
-ROWS_PER_THREAD = 128  # below this a second thread costs more than it saves
 
 
 class Model:
@@ -117,22 +117,7 @@ class Model:
     ) -> SparseRows:
         """All labels of at least ``threshold``: rows of probabilities over label ids."""
         least = _check_threshold(threshold)
-        rows = self._rows(X)
-        parts: dict[int, tuple[NDArray, NDArray, NDArray]] = {}
-
-        def search(part: slice) -> None:
-            arrays = _part(rows, part)
-            if len(self.trees) == 1:
-                parts[part.start] = self.trees[0].above(arrays, least, normalize)
-            else:
-                parts[part.start] = above_average(self.trees, arrays, least, normalize)
-
-        self._by_rows(search, rows.n_rows, threads)
-        found = [parts[start] for start in sorted(parts)]
-        lengths = np.concatenate([np.empty(0, np.int64), *(part[0] for part in found)])
-        ids = np.concatenate([np.empty(0, np.int32), *(part[1] for part in found)])
-        values = np.concatenate([np.empty(0, np.float32), *(part[2] for part in found)])
-        return SparseRows(pointers(lengths), ids, values, self.n_labels)
+        return above_of_rows(self.trees, self._rows(X), least, normalize, threads)
 
     def probability(
         self, X: Any, labels: Sequence[str], *, normalize: bool = False, threads: int = 0
@@ -148,7 +133,7 @@ class Model:
         rows = self._rows(X)
         indptr = np.arange(rows.n_rows + 1, dtype=np.int64) * len(ids)
         given = LabelRows(indptr, np.tile(ids, rows.n_rows), self.n_labels)
-        found = self._score(rows, given, normalize, threads)
+        found = score_rows(self.trees, rows, given, normalize, threads)
         return found.reshape(rows.n_rows, len(ids))
 
     def probability_rows(
@@ -160,7 +145,7 @@ class Model:
             raise DataError(f"X has {rows.n_rows} rows, but labels has {labels.n_rows}")
         if len(labels.indices) and labels.indices.max() >= self.n_labels:
             raise DataError(f"label id {labels.indices.max()} is not below {self.n_labels}")
-        return self._score(rows, labels, normalize, threads)
+        return score_rows(self.trees, rows, labels, normalize, threads)
 
     def read(
         self, path: str | Path, *, format: str = "auto", skip_bad_lines: bool = False
@@ -217,21 +202,7 @@ class Model:
             found = self._best_of_one(X, k, least, normalize)
             if found is not None:
                 return found
-        rows = self._rows(X)
-        n_found = min(k, self.n_labels)
-        ids = np.full((rows.n_rows, k), -1, np.int32)
-        probabilities = np.zeros((rows.n_rows, k), np.float32)
-
-        def find(part: slice) -> None:
-            arrays = _part(rows, part)
-            if len(self.trees) == 1:
-                self.trees[0].topk(arrays, k, least, normalize, ids[part], probabilities[part], width)
-                return
-            best = best_of_trees(self.trees, arrays, n_found, least, normalize, width)
-            ids[part, :n_found], probabilities[part, :n_found] = best
-
-        self._by_rows(find, rows.n_rows, threads)
-        return ids, probabilities
+        return best_of_rows(self.trees, self._rows(X), k, least, normalize, width, threads)
 
     def _best_of_one(self, X: Any, k: int, least: np.float32, normalize: bool) -> Found | None:
         """The same for a single short text or row, in one call of a kernel; None if X is something else."""
@@ -243,34 +214,6 @@ class Model:
             return None
         text = self.features.short_text(X[0])
         return self.trees[0].topk_text(*text, k, least, normalize) if text is not None else None
-
-    def _score(
-        self, rows: SparseRows, labels: LabelRows, normalize: bool, threads: int
-    ) -> NDArray[np.float32]:
-        out = np.zeros(len(labels.indices), np.float32)
-
-        def score(part: slice) -> None:
-            arrays = _part(rows, part)
-            label_indptr = labels.indptr[part.start : part.stop + 1]
-            begin, end = label_indptr[0], label_indptr[-1]
-            given = (label_indptr - begin, labels.indices[begin:end])
-            total = np.zeros(end - begin)
-            for search in self.trees:
-                total += search.score(arrays, given, normalize)
-            out[begin:end] = total / len(self.trees)
-
-        self._by_rows(score, rows.n_rows, threads)
-        return out
-
-    def _by_rows(self, function: Any, n_rows: int, threads: int) -> None:
-        threads = check_threads(threads)  # also where none is started: a wrong call is always an error
-        if threads == 1 or n_rows < 2 * ROWS_PER_THREAD:
-            if n_rows:
-                function(slice(0, n_rows))
-            return
-        with Pool(threads) as pool:
-            # several parts per thread: rows differ in cost
-            pool.map(function, row_slices(n_rows, min(4 * pool.threads, n_rows // ROWS_PER_THREAD)))
 
 
 def load(path: str | Path, *, verify: bool = True) -> Model:
@@ -289,11 +232,6 @@ def _holds_text(X: Any) -> bool:
         return True
     is_list = isinstance(X, Sequence) or getattr(X, "ndim", 0) == 1
     return is_list and isinstance(next(iter(X), None), (str, bytes))
-
-
-def _part(rows: SparseRows, part: slice) -> Arrays:
-    """Some rows for the kernels; their pointers go on counting from the first of all rows."""
-    return rows.indptr[part.start : part.stop + 1], rows.indices, rows.values
 
 
 def _row(rows: SparseRows, i: int) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
