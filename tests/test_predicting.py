@@ -271,7 +271,7 @@ def test_bad_threshold(threshold: object) -> None:
         model.predict_arrays(X, 2, threshold=threshold)
     with pytest.raises(ParameterError, match="threshold must be"):
         model.predict_rows(X, threshold)
-    with pytest.raises(ParameterError, match="with k=None threshold must be above 0"):
+    with pytest.raises(ParameterError, match="lists all labels above a threshold"):
         model.predict(X, None)
 
 

@@ -36,7 +36,6 @@ try:
         threads_option,
     )
     from labeltree.cli_steps import (
-        count_labels,
         load_with_data,
         print_lines,
         report_skipped,
@@ -45,6 +44,7 @@ try:
     )
     from labeltree.config import node_kinds, takes_steps
     from labeltree.errors import LabelTreeError, ParameterError
+    from labeltree.search_options import ALL, check_all_above
 except KeyboardInterrupt:  # Ctrl-C right after the start: `main` is not there yet to say so
     sys.stderr.write("Interrupted.\n")
     raise SystemExit(130) from None
@@ -145,26 +145,21 @@ def test(
     threads: int,
 ) -> None:
     """Score MODEL on DATA: precision, recall, nDCG, propensity-scored precision, calibration error."""
-    from labeltree.reports import json_text, score, score_lines, write_per_label
+    from labeltree.model import load
+    from labeltree.reports import json_text, write_per_label
 
     how = chosen_search(search, beam)
     if per_label is not None:
         check_output(per_label, inputs=(model, data))
-    loaded, rows, labels, n_skipped = load_with_data(model, data, fmt, skip_bad_lines=skip_bad_lines)
-    counts = count_labels(data, rows, labels, "test")
-    result = score(loaded, rows, labels, ranks, normalize=normalize, threads=threads, **how)
+    loaded = load(model)
+    tell_if_search_is_cold(loaded)
+    how |= dict(format=fmt, skip_bad_lines=skip_bad_lines, normalize=normalize, threads=threads)
+    measures = loaded.test(data, k=ranks, **how)
+    report_skipped(measures.data.bad_lines.skipped, measures.data.bad_lines.messages)
+    print_lines(measures.notices, err=True)
     if per_label is not None:
-        write_per_label(per_label, loaded, result, labels, k=max(ranks))
-    if as_json:
-        values: dict[str, Any] = {**result.scores, "examples": result.n_rows, "seconds": result.seconds}
-        values |= {
-            "rows_per_second": result.rows_per_second,
-            "skipped": n_skipped,
-            **counts.facts(),
-        }
-        print_lines([json_text(values)])
-    else:
-        print_lines(score_lines(result, ranks))
+        write_per_label(per_label, loaded, measures)
+    print_lines([json_text(measures)] if as_json else measures.lines())
 
 
 @cli.command()
@@ -203,10 +198,8 @@ def predict(
 
     A line of output is LABEL<TAB>PROBABILITY, repeated, the most probable first. Labels in INPUT are ignored.
     """
-    if k == 0 and threshold == 0:
-        raise ParameterError("-k 0 lists all labels above a threshold: give --threshold too, like 0.01")
-    if k == 0 and search != "exact":
-        raise ParameterError(f"-k 0 lists all labels above a threshold: --search {search} cannot; give a -k")
+    if k == ALL:  # before the model is read
+        check_all_above(threshold, search)
     how = dict(threshold=threshold, normalize=normalize, threads=threads, **chosen_search(search, beam))
     from labeltree.data.bad_lines import BadLines
     from labeltree.model import load
@@ -218,7 +211,7 @@ def predict(
         tell_if_search_is_cold(loaded)
     bad_lines = BadLines(skip=skip_bad_lines)
     for rows, _ in stream_rows(loaded.features, loaded.labels, input, fmt, bad_lines):
-        print_lines(prediction_lines(loaded.predict(rows, k or None, **how), as_json))
+        print_lines(prediction_lines(loaded.predict(rows, k, **how), as_json))
     report_skipped(bad_lines.skipped, bad_lines.messages)
 
 
@@ -234,12 +227,12 @@ def prob(
     model: Path, data: str, as_json: bool, normalize: bool, fmt: str, skip_bad_lines: bool, threads: int
 ) -> None:
     """Print the probability of each label that DATA gives to a row, in the form of `predict`."""
-    from labeltree.progress import counted
     from labeltree.reports import given_labels, prediction_lines
+    from labeltree.wording import counted
 
-    loaded, rows, labels, _ = load_with_data(model, data, fmt, skip_bad_lines=skip_bad_lines)
-    chances = loaded.probability_rows(rows, labels, normalize=normalize, threads=threads)
-    answers, n_unknown = given_labels(labels, chances, loaded)
+    loaded, rows = load_with_data(model, data, fmt, skip_bad_lines=skip_bad_lines)
+    chances = loaded.probability_rows(rows.rows, rows.labels, normalize=normalize, threads=threads)
+    answers, n_unknown = given_labels(rows.labels, chances, loaded)
     print_lines(prediction_lines(answers, as_json))
     if n_unknown:
         click.echo(f"Left out {counted(n_unknown, 'label')} of {data}: unknown to the model.", err=True)

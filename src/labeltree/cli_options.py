@@ -16,7 +16,7 @@ from click.core import ParameterSource
 from labeltree.config import PRESETS, Config, Parameter, make_config, parameters
 from labeltree.data.formats import FORMAT_CHOICES
 from labeltree.errors import ParameterError
-from labeltree.search_options import DEFAULT_BEAM, SEARCHES
+from labeltree.search_options import DEFAULT_BEAM, MOST_RANKS, SEARCHES
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -165,8 +165,8 @@ class Ranks(click.ParamType):
         if isinstance(value, tuple):
             return value
         parts = str(value).split(",")
-        if not all(part.strip().isdecimal() and 1 <= int(part) <= 1_000_000 for part in parts):
-            self.fail(f"{value!r} is not a list of numbers from 1 to 1000000, like 1,3,5", param, ctx)
+        if not all(part.strip().isdecimal() and 1 <= int(part) <= MOST_RANKS for part in parts):
+            self.fail(f"{value!r} is not a list of numbers from 1 to {MOST_RANKS}, like 1,3,5", param, ctx)
         return tuple(sorted({int(part) for part in parts}))
 
 

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from labeltree.config import Config, plain
+from labeltree.config import Config
 from labeltree.data.bad_lines import BadLines
+from labeltree.data.labels import label_rows
 from labeltree.data.matrices import copy_row, is_sparse, sparse_rows
 from labeltree.data.rows import LabelRows, SparseRows
 from labeltree.ensemble import above_of_rows, best_of_rows, score_rows
@@ -20,12 +21,19 @@ from labeltree.features.text import TextFeatures
 from labeltree.features.vectors import VectorFeatures
 from labeltree.model_file import Parts, parts_of_bytes, parts_to_bytes, read_parts, write_parts
 from labeltree.parallel import check_threads
-from labeltree.predicting import Found, OneRow, Parameters, TreeSearch
-from labeltree.search_options import DEFAULT_BEAM, NO_BEAM, check_all_above, check_k, check_search
-from labeltree.streaming import Features, read_rows
+from labeltree.predicting import Found, OneRow, Parameters, TreeSearch, check_threshold
+from labeltree.scoring import DataSet, Measures, measure, read_data_set
+from labeltree.search_options import (
+    ALL,
+    DEFAULT_BEAM,
+    NO_BEAM,
+    check_all_above,
+    check_k,
+    check_ranks,
+    check_search,
+)
+from labeltree.streaming import Features
 from labeltree.tree import LabelTree
-
-_NO_THRESHOLD = np.float32(0.0)
 
 
 class Model:
@@ -77,14 +85,14 @@ class Model:
     ) -> list[list[tuple[str, float]]]:  # fmt: skip
         """For each text or row its most probable labels with their probabilities, best first.
 
-        At most ``k`` labels of at least ``threshold``; with ``k=None`` (and a threshold above 0) all of them.
+        At most ``k`` labels of at least ``threshold``; with k 0 or None and a threshold above 0 all.
         ``search="beam"`` opens only the ``beam`` most probable nodes of each level: quicker where a model is
         unsure among very many labels, but it may miss some, or find fewer than ``k``.
         """
-        names = self.label_names
-        if k is None:
+        names, k = self.label_names, check_k(k)
+        if k == ALL:
             check_search(search, beam)
-            check_all_above(float(_check_threshold(threshold)), search)
+            check_all_above(float(check_threshold(threshold)), search)
             rows = self.predict_rows(X, threshold, normalize=normalize, threads=threads)
             return [
                 sorted(
@@ -93,8 +101,8 @@ class Model:
                 )
                 for i in range(rows.n_rows)
             ]
-        k = min(check_k(k), self.n_labels)  # there are no more, and their places would take memory
-        width, least = check_search(search, beam), _check_threshold(threshold)
+        k = min(k, self.n_labels)  # there are no more, and their places would take memory
+        width, least = check_search(search, beam), check_threshold(threshold)
         ids, probabilities = self._best(X, k, least, normalize, width, check_threads(threads))
         found = []
         # Without `strict=`, whose handing over is a good part of the time of all this for a single row.
@@ -109,14 +117,19 @@ class Model:
         search: str = "exact", beam: int = DEFAULT_BEAM, threads: int = 0,
     ) -> Found:  # fmt: skip
         """Label ids and probabilities, both (n_rows, k), best first; -1 and 0 where fewer are found."""
-        width, least = check_search(search, beam), _check_threshold(threshold)
-        return self._best(X, check_k(k), least, normalize, width, check_threads(threads))
+        width, least, k = check_search(search, beam), check_threshold(threshold), check_k(k)
+        if k == ALL:
+            raise ParameterError(
+                "k must be at least 1: it is the width of the arrays; predict and predict_rows "
+                "give all labels above a threshold"
+            )
+        return self._best(X, k, least, normalize, width, check_threads(threads))
 
     def predict_rows(
         self, X: Any, threshold: float, *, normalize: bool = False, threads: int = 0
     ) -> SparseRows:
         """All labels of at least ``threshold``: rows of probabilities over label ids."""
-        least = _check_threshold(threshold)
+        least = check_threshold(threshold)
         return above_of_rows(self.trees, self._rows(X), least, normalize, threads)
 
     def probability(
@@ -141,19 +154,36 @@ class Model:
     ) -> NDArray[np.float32]:
         """The marginal probability of each label of each row, in the order of ``labels.indices``."""
         rows = self._rows(X)
-        if labels.n_rows != rows.n_rows:
-            raise DataError(f"X has {rows.n_rows} rows, but labels has {labels.n_rows}")
-        if len(labels.indices) and labels.indices.max() >= self.n_labels:
-            raise DataError(f"label id {labels.indices.max()} is not below {self.n_labels}")
+        self._check_ids(labels, rows.n_rows)
         return score_rows(self.trees, rows, labels, normalize, threads)
 
     def read(
         self, path: str | Path, *, format: str = "auto", skip_bad_lines: bool = False
     ) -> tuple[SparseRows, LabelRows, int]:
         """A data file as rows for this model: features, labels (-1: unknown), number of skipped lines."""
-        bad_lines = BadLines(skip=skip_bad_lines)
-        rows, labels = read_rows(self.features, self.labels, path, format, bad_lines)
-        return rows, labels, bad_lines.skipped
+        data = read_data_set(self.features, self.labels, path, format, skip_bad_lines=skip_bad_lines)
+        return data.rows, data.labels, data.bad_lines.skipped
+
+    def test(
+        self, X: Any, Y: Any = None, *, k: int | Sequence[int] = (1, 3, 5), normalize: bool = False,
+        search: str = "exact", beam: int = DEFAULT_BEAM, threads: int = 0, format: str = "auto",
+        skip_bad_lines: bool = False,
+    ) -> Measures:  # fmt: skip
+        """How good the predictions are, as `labeltree test` says it: a mapping that shows itself as a table.
+
+        ``X`` is the path of a data file, or texts or rows, whose true labels are ``Y``: lists of labels, an
+        indicator matrix over the model's labels, or what :meth:`read` gave. ``k`` may be several.
+        """
+        ranks = check_ranks(k)
+        if isinstance(X, (str, Path)):
+            if Y is not None:
+                raise DataError("Y must be None when X is a file, whose lines have the labels")
+            data = read_data_set(self.features, self.labels, X, format, skip_bad_lines=skip_bad_lines)
+        else:
+            rows = self._given_rows(X)
+            data = DataSet(rows, self._label_ids(Y, rows.n_rows), "Y", BadLines())
+        how: dict[str, Any] = dict(normalize=normalize, search=search, beam=beam, threads=threads)
+        return measure(self, data, ranks, **how)
 
     def inspect(self) -> dict[str, Any]:
         """What `labeltree inspect` shows."""
@@ -181,15 +211,35 @@ class Model:
         trees = [(search.tree, search.parameters) for search in self.trees]
         return Parts(self.config, self.features, self.labels, self.label_counts, self.n_examples, trees)
 
+    def _check_ids(self, labels: LabelRows, n_rows: int) -> None:
+        if labels.n_rows != n_rows:
+            raise DataError(f"X has {n_rows} rows, but labels has {labels.n_rows}")
+        if len(labels.indices) and labels.indices.max() >= self.n_labels:
+            raise DataError(f"label id {labels.indices.max()} is not below {self.n_labels}")
+
+    def _label_ids(self, Y: Any, n_rows: int) -> LabelRows:
+        """The ids of the labels of each row, -1 for unknown ones."""
+        if Y is None:
+            raise DataError("Y is missing: give the labels of each row, or the path of a file as X")
+        if type(Y) is not LabelRows:
+            return label_rows(Y, self.label_names, n_rows=n_rows)[0]
+        self._check_ids(Y, n_rows)
+        return Y
+
     def _rows(self, X: Any) -> SparseRows:
         """X in the model's features: texts are transformed, vectors normalised, prepared rows checked."""
+        rows = self._given_rows(X)
+        return self.features.transform(rows) if isinstance(self.features, VectorFeatures) else rows
+
+    def _given_rows(self, X: Any) -> SparseRows:
+        """X as rows that :meth:`_rows` takes too: texts are transformed, vectors are not yet normalised."""
         if isinstance(self.features, VectorFeatures):
             if _holds_text(X):
                 raise DataError(
                     "X is text, but the model was trained on vectors; "
                     f"give a matrix of {self.n_features} columns"
                 )
-            return self.features.transform(sparse_rows(X, self.n_features))
+            return sparse_rows(X, self.n_features)
         if type(X) is SparseRows or is_sparse(X):
             return sparse_rows(X, self.n_features)
         if isinstance(X, (str, bytes)) or not isinstance(X, Iterable) or getattr(X, "ndim", 1) == 0:
@@ -237,14 +287,3 @@ def _holds_text(X: Any) -> bool:
 def _row(rows: SparseRows, i: int) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
     part = slice(rows.indptr[i], rows.indptr[i + 1])
     return rows.indices[part], rows.values[part]
-
-
-def _check_threshold(threshold: Any) -> np.float32:
-    if type(threshold) is float and threshold == 0.0:  # the default, for the sake of single rows
-        return _NO_THRESHOLD
-    threshold = plain(threshold)
-    if type(threshold) not in (int, float):
-        raise ParameterError(f"threshold must be a number from 0 to 1, but is {threshold!r}")
-    if not 0.0 <= threshold <= 1.0:
-        raise ParameterError(f"threshold must be from 0 to 1, but is {threshold!r}")
-    return np.float32(threshold)

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from labeltree.config import plain
 from labeltree.data.rows import Arrays
+from labeltree.errors import ParameterError
 from labeltree.features.tensors import read_only
 from labeltree.kernels.check import CANONICAL
 from labeltree.kernels.link import link_code
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
 
 Labels = tuple[NDArray[np.int64], NDArray[np.int32]]  # indptr, label ids
 Found = tuple[NDArray[np.int32], NDArray[np.float32]]  # label ids, probabilities; both (n_rows, k)
+_NO_THRESHOLD = np.float32(0.0)
 LONGEST_ROW = 1 << 14  # entries of a single row that takes the fast path
 
 Parameters = QuantizedParameters | SparseParameters
@@ -150,3 +153,14 @@ def _tree_arrays(tree: LabelTree) -> list[NDArray[np.int32]]:
 
 def _read_only(arrays: Arrays) -> Arrays:
     return read_only(arrays[0]), read_only(arrays[1]), read_only(arrays[2])
+
+
+def check_threshold(threshold: Any) -> np.float32:
+    if type(threshold) is float and threshold == 0.0:  # the default, for the sake of single rows
+        return _NO_THRESHOLD
+    threshold = plain(threshold)
+    if type(threshold) not in (int, float):
+        raise ParameterError(f"threshold must be a number from 0 to 1, but is {threshold!r}")
+    if not 0.0 <= threshold <= 1.0:
+        raise ParameterError(f"threshold must be from 0 to 1, but is {threshold!r}")
+    return np.float32(threshold)
