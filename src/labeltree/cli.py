@@ -44,7 +44,7 @@ try:
     )
     from labeltree.config import node_kinds, takes_steps
     from labeltree.errors import LabelTreeError, ParameterError
-    from labeltree.search_options import ALL, check_all_above
+    from labeltree.search_options import ALL, IF_UNKNOWN, WITH_LABELS, check_all_above
 except KeyboardInterrupt:  # Ctrl-C right after the start: `main` is not there yet to say so
     sys.stderr.write("Interrupted.\n")
     raise SystemExit(130) from None
@@ -175,6 +175,13 @@ def test(
 @click.option(
     "--threshold", type=click.FloatRange(0, 1), default=0.0, help="Only labels at least this probable."
 )
+@click.option(
+    "--if-unknown",
+    type=click.Choice(IF_UNKNOWN),
+    default=WITH_LABELS,
+    show_default=True,
+    help="What a row gets that has no word or feature which the model knows: the labels of any row, or none.",
+)
 @json_option
 @normalize_option
 @search_options
@@ -186,6 +193,7 @@ def predict(
     input: str,
     k: int,
     threshold: float,
+    if_unknown: str,
     as_json: bool,
     normalize: bool,
     search: str,
@@ -200,10 +208,11 @@ def predict(
     """
     if k == ALL:  # before the model is read
         check_all_above(threshold, search)
-    how = dict(threshold=threshold, normalize=normalize, threads=threads, **chosen_search(search, beam))
+    how: dict[str, Any] = dict(normalize=normalize, if_unknown=if_unknown, threads=threads)
+    how |= dict(threshold=threshold, **chosen_search(search, beam))
     from labeltree.data.bad_lines import BadLines
     from labeltree.model import load
-    from labeltree.reports import prediction_lines
+    from labeltree.reports import prediction_json, prediction_lines
     from labeltree.streaming import stream_rows
 
     loaded = load(model)
@@ -211,7 +220,9 @@ def predict(
         tell_if_search_is_cold(loaded)
     bad_lines = BadLines(skip=skip_bad_lines)
     for rows, _ in stream_rows(loaded.features, loaded.labels, input, fmt, bad_lines):
-        print_lines(prediction_lines(loaded.predict(rows, k, **how), as_json))
+        answers = loaded.predict(rows, k, **how)
+        known = loaded.knows(rows).tolist() if as_json else []
+        print_lines(prediction_json(answers, known) if as_json else prediction_lines(answers))
     report_skipped(bad_lines.skipped, bad_lines.messages)
 
 
@@ -227,13 +238,13 @@ def prob(
     model: Path, data: str, as_json: bool, normalize: bool, fmt: str, skip_bad_lines: bool, threads: int
 ) -> None:
     """Print the probability of each label that DATA gives to a row, in the form of `predict`."""
-    from labeltree.reports import given_labels, prediction_lines
+    from labeltree.reports import given_labels, prediction_json, prediction_lines
     from labeltree.wording import counted
 
     loaded, rows = load_with_data(model, data, fmt, skip_bad_lines=skip_bad_lines)
     chances = loaded.probability_rows(rows.rows, rows.labels, normalize=normalize, threads=threads)
     answers, n_unknown = given_labels(rows.labels, chances, loaded)
-    print_lines(prediction_lines(answers, as_json))
+    print_lines(prediction_json(answers) if as_json else prediction_lines(answers))
     if n_unknown:
         click.echo(f"Left out {counted(n_unknown, 'label')} of {data}: unknown to the model.", err=True)
 

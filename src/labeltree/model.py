@@ -10,10 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labeltree.config import Config
-from labeltree.data.bad_lines import BadLines
-from labeltree.data.labels import label_rows
+from labeltree.data.labels import check_label_rows
 from labeltree.data.matrices import copy_row, is_sparse, sparse_rows
-from labeltree.data.rows import LabelRows, SparseRows
+from labeltree.data.rows import LabelRows, SparseRows, emptied, without_entries
 from labeltree.ensemble import above_of_rows, best_of_rows, score_rows
 from labeltree.errors import DataError, ParameterError
 from labeltree.features.strings import StringTable
@@ -22,15 +21,17 @@ from labeltree.features.vectors import VectorFeatures
 from labeltree.model_file import Parts, parts_of_bytes, parts_to_bytes, read_parts, write_parts
 from labeltree.parallel import check_threads
 from labeltree.predicting import Found, OneRow, Parameters, TreeSearch, check_threshold
-from labeltree.scoring import DataSet, Measures, measure, read_data_set
+from labeltree.scoring import Measures, given_data_set, measure, read_data_set
 from labeltree.search_options import (
     ALL,
     DEFAULT_BEAM,
     NO_BEAM,
+    WITH_LABELS,
     check_all_above,
     check_k,
     check_ranks,
     check_search,
+    labels_unknown,
 )
 from labeltree.streaming import Features
 from labeltree.tree import LabelTree
@@ -81,19 +82,22 @@ class Model:
 
     def predict(
         self, X: Any, k: int | None = 5, *, threshold: float = 0.0, normalize: bool = False,
-        search: str = "exact", beam: int = DEFAULT_BEAM, threads: int = 0,
+        search: str = "exact", beam: int = DEFAULT_BEAM, if_unknown: str = WITH_LABELS, threads: int = 0,
     ) -> list[list[tuple[str, float]]]:  # fmt: skip
         """For each text or row its most probable labels with their probabilities, best first.
 
         At most ``k`` labels of at least ``threshold``; with k 0 or None and a threshold above 0 all.
         ``search="beam"`` opens only the ``beam`` most probable nodes of each level: quicker where a model is
-        unsure among very many labels, but it may miss some, or find fewer than ``k``.
+        unsure among very many labels, but it may miss some, or find fewer than ``k``. A row that the model
+        :meth:`knows` nothing of gets the labels that are probable for any row, or none with
+        ``if_unknown="nothing"``.
         """
         names, k = self.label_names, check_k(k)
         if k == ALL:
             check_search(search, beam)
             check_all_above(float(check_threshold(threshold)), search)
-            rows = self.predict_rows(X, threshold, normalize=normalize, threads=threads)
+            how: dict[str, Any] = dict(normalize=normalize, if_unknown=if_unknown, threads=threads)
+            rows = self.predict_rows(X, threshold, **how)
             return [
                 sorted(
                     ((names[id], float(p)) for id, p in zip(*_row(rows, i), strict=True)),
@@ -103,7 +107,7 @@ class Model:
             ]
         k = min(k, self.n_labels)  # there are no more, and their places would take memory
         width, least = check_search(search, beam), check_threshold(threshold)
-        ids, probabilities = self._best(X, k, least, normalize, width, check_threads(threads))
+        ids, probabilities = self._best(X, k, least, normalize, width, if_unknown, check_threads(threads))
         found = []
         # Without `strict=`, whose handing over is a good part of the time of all this for a single row.
         for row_ids, row_probabilities in zip(ids.tolist(), probabilities.tolist()):  # noqa: B905
@@ -114,7 +118,7 @@ class Model:
 
     def predict_arrays(
         self, X: Any, k: int = 5, *, threshold: float = 0.0, normalize: bool = False,
-        search: str = "exact", beam: int = DEFAULT_BEAM, threads: int = 0,
+        search: str = "exact", beam: int = DEFAULT_BEAM, if_unknown: str = WITH_LABELS, threads: int = 0,
     ) -> Found:  # fmt: skip
         """Label ids and probabilities, both (n_rows, k), best first; -1 and 0 where fewer are found."""
         width, least, k = check_search(search, beam), check_threshold(threshold), check_k(k)
@@ -123,14 +127,21 @@ class Model:
                 "k must be at least 1: it is the width of the arrays; predict and predict_rows "
                 "give all labels above a threshold"
             )
-        return self._best(X, k, least, normalize, width, check_threads(threads))
+        return self._best(X, k, least, normalize, width, if_unknown, check_threads(threads))
 
     def predict_rows(
-        self, X: Any, threshold: float, *, normalize: bool = False, threads: int = 0
-    ) -> SparseRows:
+        self, X: Any, threshold: float, *, normalize: bool = False, if_unknown: str = WITH_LABELS,
+        threads: int = 0,
+    ) -> SparseRows:  # fmt: skip
         """All labels of at least ``threshold``: rows of probabilities over label ids."""
-        least = check_threshold(threshold)
-        return above_of_rows(self.trees, self._rows(X), least, normalize, threads)
+        least, with_unknown = check_threshold(threshold), labels_unknown(if_unknown)
+        rows = self._rows(X)
+        found = above_of_rows(self.trees, rows, least, normalize, threads)
+        return found if with_unknown else emptied(found, without_entries(rows))
+
+    def knows(self, X: Any) -> NDArray[np.bool_]:
+        """(n_rows,) whether a text has a word or n-gram of the model's, or a vector a value other than 0."""
+        return ~without_entries(self._given_rows(X))
 
     def probability(
         self, X: Any, labels: Sequence[str], *, normalize: bool = False, threads: int = 0
@@ -154,7 +165,7 @@ class Model:
     ) -> NDArray[np.float32]:
         """The marginal probability of each label of each row, in the order of ``labels.indices``."""
         rows = self._rows(X)
-        self._check_ids(labels, rows.n_rows)
+        check_label_rows(labels, rows.n_rows, self.n_labels)
         return score_rows(self.trees, rows, labels, normalize, threads)
 
     def read(
@@ -180,8 +191,7 @@ class Model:
                 raise DataError("Y must be None when X is a file, whose lines have the labels")
             data = read_data_set(self.features, self.labels, X, format, skip_bad_lines=skip_bad_lines)
         else:
-            rows = self._given_rows(X)
-            data = DataSet(rows, self._label_ids(Y, rows.n_rows), "Y", BadLines())
+            data = given_data_set(self._given_rows(X), Y, self.label_names)
         how: dict[str, Any] = dict(normalize=normalize, search=search, beam=beam, threads=threads)
         return measure(self, data, ranks, **how)
 
@@ -211,21 +221,6 @@ class Model:
         trees = [(search.tree, search.parameters) for search in self.trees]
         return Parts(self.config, self.features, self.labels, self.label_counts, self.n_examples, trees)
 
-    def _check_ids(self, labels: LabelRows, n_rows: int) -> None:
-        if labels.n_rows != n_rows:
-            raise DataError(f"X has {n_rows} rows, but labels has {labels.n_rows}")
-        if len(labels.indices) and labels.indices.max() >= self.n_labels:
-            raise DataError(f"label id {labels.indices.max()} is not below {self.n_labels}")
-
-    def _label_ids(self, Y: Any, n_rows: int) -> LabelRows:
-        """The ids of the labels of each row, -1 for unknown ones."""
-        if Y is None:
-            raise DataError("Y is missing: give the labels of each row, or the path of a file as X")
-        if type(Y) is not LabelRows:
-            return label_rows(Y, self.label_names, n_rows=n_rows)[0]
-        self._check_ids(Y, n_rows)
-        return Y
-
     def _rows(self, X: Any) -> SparseRows:
         """X in the model's features: texts are transformed, vectors normalised, prepared rows checked."""
         rows = self._given_rows(X)
@@ -246,24 +241,43 @@ class Model:
             raise DataError(f"X must be a list of texts, but is {X!r:.60}; wrap a single text in a list")
         return self.features.transform_texts(X if type(X) is list else list(X))
 
-    def _best(self, X: Any, k: int, least: np.float32, normalize: bool, width: int, threads: int) -> Found:
+    def _best(
+        self, X: Any, k: int, least: np.float32, normalize: bool, width: int, if_unknown: str, threads: int
+    ) -> Found:
         """What :meth:`predict_arrays` returns."""
+        with_unknown = if_unknown is WITH_LABELS or labels_unknown(if_unknown)  # the default costs no call
         if len(self.trees) == 1 and width == NO_BEAM:
-            found = self._best_of_one(X, k, least, normalize)
+            found = self._best_of_one(X, k, least, normalize, with_unknown)
             if found is not None:
                 return found
-        return best_of_rows(self.trees, self._rows(X), k, least, normalize, width, threads)
+        rows = self._rows(X)
+        ids, probabilities = best_of_rows(self.trees, rows, k, least, normalize, width, threads)
+        if not with_unknown:
+            unknown = without_entries(rows)
+            ids[unknown], probabilities[unknown] = -1, 0.0
+        return ids, probabilities
 
-    def _best_of_one(self, X: Any, k: int, least: np.float32, normalize: bool) -> Found | None:
+    def _best_of_one(
+        self, X: Any, k: int, least: np.float32, normalize: bool, with_unknown: bool
+    ) -> Found | None:
         """The same for a single short text or row, in one call of a kernel; None if X is something else."""
         if type(X) is not list:
             row, norm = self._row, self.features.norm_of_rows
             n = copy_row(X, self.n_features, row.indices, row.values)
-            return self.trees[0].topk_row(row, n, norm, k, least, normalize) if n >= 0 else None
+            if n < 0 or not (with_unknown or row.values[:n].any()):
+                return None
+            return self.trees[0].topk_row(row, n, norm, k, least, normalize)
         if len(X) != 1 or type(X[0]) is not str or not isinstance(self.features, TextFeatures):
             return None
         text = self.features.short_text(X[0])
-        return self.trees[0].topk_text(*text, k, least, normalize) if text is not None else None
+        if text is None:
+            return None
+        if with_unknown:
+            return self.trees[0].topk_text(*text, k, least, normalize)
+        values = text[0].values  # of the row that the kernel makes of the text
+        values[0] = 0.0
+        found = self.trees[0].topk_text(*text, k, least, normalize)
+        return found if values[0] != 0.0 else None  # where it is still 0, the row may be empty
 
 
 def load(path: str | Path, *, verify: bool = True) -> Model:

@@ -45,11 +45,18 @@ def _number(value: float) -> str:
     return "" if math.isnan(value) else f"{value:.6g}" if isinstance(value, float) else str(value)
 
 
-def prediction_lines(answers: Answers, as_json: bool) -> list[str]:
-    """A line per row: ``label<TAB>probability``, repeated; or a JSON object."""
-    if as_json:
-        return [json_text({"labels": [_json_label(*pair) for pair in row]}) for row in answers]
+def prediction_lines(answers: Answers) -> list[str]:
+    """A line per row: ``label<TAB>probability``, repeated."""
     return ["\t".join(f"{name.translate(ESCAPES)}\t{chance:.6g}" for name, chance in row) for row in answers]
+
+
+def prediction_json(answers: Answers, known: Sequence[bool] | None = None) -> list[str]:
+    """A JSON object per row; rows that are not known, where that is said, are marked."""
+    facts: list[dict[str, Any]] = [{"labels": [_json_label(*pair) for pair in row]} for row in answers]
+    for row, is_known in zip(facts, known or [], strict=known is not None):
+        if not is_known:
+            row["unknown"] = True
+    return list(map(json_text, facts))
 
 
 def _json_label(name: str, probability: float) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from labeltree import metrics
 from labeltree.data.bad_lines import BadLines
+from labeltree.data.labels import check_label_rows, label_rows
 from labeltree.data.rows import LabelRows, SparseRows, first_rows
 from labeltree.errors import DataError
 from labeltree.features.strings import StringTable
@@ -57,6 +58,17 @@ def read_data_set(
     rows, found = read_rows(features, labels, path, fmt, bad_lines)
     bad_lines.log()
     return DataSet(rows, found, "standard input" if str(path) == "-" else str(path), bad_lines)
+
+
+def given_data_set(rows: SparseRows, Y: Any, label_names: Sequence[str]) -> DataSet:
+    """Rows and their labels: lists, an indicator, or the ids that a file was read into."""
+    if Y is None:
+        raise DataError("Y is missing: give the labels of each row, or the path of a file as X")
+    if type(Y) is LabelRows:
+        check_label_rows(Y, rows.n_rows, len(label_names))
+    else:
+        Y, _ = label_rows(Y, label_names, n_rows=rows.n_rows)
+    return DataSet(rows, Y, "Y", BadLines())
 
 
 class LabelCounts(NamedTuple):

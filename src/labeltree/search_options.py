@@ -11,6 +11,8 @@ from labeltree.errors import ParameterError
 SEARCHES = ("exact", "beam")
 DEFAULT_BEAM = 10
 NO_BEAM = 0  # the search is exact
+WITH_LABELS = "labels"
+IF_UNKNOWN = (WITH_LABELS, "nothing")  # what a row gets that has no word or feature that the model knows
 ALL = 0  # as a k: no limit but the threshold
 MOST_RANKS = 1_000_000
 _WIDEST = 1 << 31  # more than any tree has nodes, and kernels can count so far
@@ -36,6 +38,13 @@ def check_ranks(k: Any) -> tuple[int, ...]:
     if not ranks or not all(type(rank) is int and 1 <= rank <= MOST_RANKS for rank in ranks):
         raise ParameterError(f"k must be numbers from 1 to {MOST_RANKS}, like (1, 3, 5), but is {k!r:.60}")
     return tuple(sorted(ranks))
+
+
+def labels_unknown(if_unknown: Any) -> bool:
+    """Whether rows without anything that the model knows get labels too."""
+    if isinstance(if_unknown, str) and if_unknown in IF_UNKNOWN:
+        return if_unknown == WITH_LABELS
+    raise ParameterError(f"if_unknown must be one of {', '.join(IF_UNKNOWN)}, but is {if_unknown!r:.60}")
 
 
 def check_search(search: Any, beam: Any) -> int:
