@@ -19,7 +19,7 @@ HEAVY = ("numpy", "numba", "scipy", "sklearn", "safetensors", "tqdm", "llvmlite"
 # From the bottom up: a part imports only from lower lines, and from itself.
 LAYERS = (
     "errors files wording",
-    "config parallel kernels",
+    "config parallel kernels card",
     "search_options defaults",
     "data",
     "tree features persist_read metrics",

@@ -16,6 +16,7 @@ try:
     import click
 
     from labeltree import __version__
+    from labeltree.card import card_of_options
     from labeltree.cli_compare import compare_search
     from labeltree.cli_options import (
         GroupedCommand,
@@ -65,6 +66,12 @@ def cli() -> None:
 @format_option
 @skip_option
 @threads_option
+@click.option(
+    "--card",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="A fact to keep in MODEL, like licence=CC0-1.0; repeatable.",
+)
 @click.option("--dry-run", is_flag=True, help="Only estimate memory and model size; --output is not needed.")
 @click.option("-q", "--quiet", is_flag=True, help="Print nothing but errors.")
 @click.option("-v", "--verbose", is_flag=True, help="Print a line per stage and epoch instead of the bar.")
@@ -77,6 +84,7 @@ def train(
     fmt: str,
     skip_bad_lines: bool,
     threads: int,
+    card: tuple[str, ...],
     dry_run: bool,
     quiet: bool,
     verbose: bool,
@@ -91,6 +99,7 @@ def train(
     if quiet and verbose:
         raise click.UsageError("-q / --quiet and -v / --verbose exclude each other; give one.", context)
     config = chosen_config(context, preset=preset, config_file=config_file)
+    facts = card_of_options(card)
     reading: dict[str, Any] = dict(config=config, format=fmt, skip_bad_lines=skip_bad_lines)
     if dry_run:
         from labeltree.reports import estimate_lines
@@ -110,7 +119,7 @@ def train(
         dense = "dense_steps" if takes_steps(config) else "dense"
         tell_if_cold(*(dense if kind == "dense" else kind for kind in node_kinds(config)))  # kernel modules
     with ProgressBar(quiet=quiet, verbose=verbose) as bar:
-        model = training.train(data, **reading, threads=threads, callback=bar)
+        model = training.train(data, **reading, threads=threads, callback=bar, card=facts)
     model.save(output)
     if not quiet:
         report_skipped(model.skipped_lines, model.skipped_messages)
@@ -256,7 +265,7 @@ def prob(
     "--tree", "tree_file", type=OutputFile(), metavar="FILE", help="Only write the tree(s) to FILE."
 )
 def inspect(model: Path, as_json: bool, tree_file: Path | None) -> None:
-    """Show what MODEL is: parameters, sizes, and the shape of its trees."""
+    """Show what MODEL is: its card, parameters, sizes, and the shape of its trees."""
     from labeltree.model import load
     from labeltree.reports import inspect_lines, json_text, tree_files
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from labeltree import __version__
 from labeltree.config import Config
 from labeltree.data.labels import check_label_rows
 from labeltree.data.matrices import copy_row, is_sparse, sparse_rows
@@ -48,12 +49,16 @@ class Model:
         label_counts: NDArray[np.int64],
         n_examples: int,
         trees: Sequence[tuple[LabelTree, Parameters]],
+        card: Mapping[str, str] | None = None,
+        version: str | None = __version__,
     ) -> None:
         self.config = config
         self.features = features
         self.labels = labels
         self.label_counts = label_counts  # (n_labels,) training rows of each label
         self.n_examples = n_examples
+        self.card = dict(card or {})  # facts that are saved with the model, such as its licence
+        self.version = version  # of the labeltree that trained it now or wrote its file; None: it did not say
         self.n_labels, self.n_features = len(labels), features.n_columns
         self.trees = [
             TreeSearch(tree, parameters, self.n_features, config.link) for tree, parameters in trees
@@ -198,6 +203,8 @@ class Model:
     def inspect(self) -> dict[str, Any]:
         """What `labeltree inspect` shows."""
         return {
+            "version": self.version,
+            "card": dict(self.card),
             "config": self.config.to_dict(),
             "input": "vectors" if isinstance(self.features, VectorFeatures) else "text",
             "n_examples": self.n_examples,
@@ -219,7 +226,10 @@ class Model:
 
     def _parts(self) -> Parts:
         trees = [(search.tree, search.parameters) for search in self.trees]
-        return Parts(self.config, self.features, self.labels, self.label_counts, self.n_examples, trees)
+        return Parts(
+            self.config, self.features, self.labels, self.label_counts, self.n_examples, trees, self.card,
+            self.version,
+        )  # fmt: skip
 
     def _rows(self, X: Any) -> SparseRows:
         """X in the model's features: texts are transformed, vectors normalised, prepared rows checked."""

@@ -129,6 +129,7 @@ _SIZES = {
 
 
 _FACTS = {
+    "version": "written by labeltree",
     "file_bytes": "file size",
     "n_examples": "training rows",
     "n_features": "features",
@@ -153,6 +154,8 @@ def inspect_lines(facts: Mapping[str, Any]) -> list[str]:
         if name == "config":
             lines.append("parameters:")
             lines += [f"  {key.replace('_', '-')}: {_parameter_value(item)}" for key, item in value.items()]
+        elif name == "card":
+            lines += ["card:", *(f"  {key}: {text}" for key, text in value.items())] if value else []
         elif name == "trees":
             for number, tree in enumerate(value, start=1):
                 lines += [f"tree {number}:", *(f"  {_fact(key, item)}" for key, item in tree.items())]
@@ -167,6 +170,8 @@ def _parameter_value(value: Any) -> str:
 
 def _fact(name: str, value: Any) -> str:
     start = f"{_FACTS.get(name, name.replace('_', ' '))}:"
+    if value is None:
+        return f"{start} unknown"
     if isinstance(value, float):
         return f"{start} {value:.6g}"
     if name.endswith("bytes"):

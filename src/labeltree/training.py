@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from labeltree.build import TREES, build_tree, check_tree
 from labeltree.build.profiles import ENTRIES_PER_LABEL, label_profiles
 from labeltree.calibration import calibrate
+from labeltree.card import check_card
 from labeltree.config import Config, make_config, node_kinds
 from labeltree.data.weights import row_weights
 from labeltree.defaults import with_arity
@@ -44,6 +45,7 @@ def train(
     threads: int = 0,
     callback: Callback | None = None,
     progress: bool = False,
+    card: Mapping[str, str] | None = None,
     **parameters: Any,
 ) -> Model:
     """Train a model on a file, or on texts or vectors with their labels.
@@ -54,9 +56,11 @@ def train(
     :class:`labeltree.config.Config`. The callback gets a :class:`Progress` again and again, one call at a
     time, but maybe from another thread; what it raises ends the training. ``progress=True`` shows the bar of
     the command line on a terminal or in a notebook, and lines elsewhere. Stages are logged as "labeltree".
+    ``card`` are facts to keep with the model, such as ``{"licence": "CC0-1.0"}``.
     """
     config = _merge_config(config, preset, parameters)
     check_tree(config)
+    card = check_card({} if card is None else card)
     if callback is not None and not callable(callback):
         raise ParameterError(f"callback must be a function of one argument, but is {callback!r}")
     if type(progress) is not bool:
@@ -73,7 +77,7 @@ def train(
     counts = np.bincount(data.Y.indices, minlength=len(data.labels)).astype(np.int64)
     if config.tree not in TREES:
         config = dataclasses.replace(config, tree="file")  # a path means nothing on another machine
-    model = Model(config, data.features, data.labels, counts, data.X.n_rows, trees)
+    model = Model(config, data.features, data.labels, counts, data.X.n_rows, trees, card)
     model.skipped_lines, model.skipped_messages = data.bad_lines.skipped, data.bad_lines.messages
     model.unused_rows = data.unused_rows
     return model
