@@ -323,7 +323,9 @@ def test_k_of_0_and_none_are_all_labels_above_the_threshold(text_model: Model, k
         text_model.predict(TEST.texts, k=k)
     with pytest.raises(ParameterError, match=f"{asked}search beam cannot"):
         text_model.predict(TEST.texts, k=k, threshold=0.1, search="beam")
-    with pytest.raises(ParameterError, match="k must be at least 1: it is the width of the arrays"):
+    with pytest.raises(
+        ParameterError, match=r"k must be at least 1, but is .*; predict and predict_rows give"
+    ):
         text_model.predict_arrays(TEST.texts, k=k, threshold=0.1)
 
 

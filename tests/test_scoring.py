@@ -90,6 +90,9 @@ def test_skipped_lines_are_counted(model: Model, tmp_path: Path, caplog: pytest.
     ]
     assert "Skipped 1 bad line.\n" in caplog.text
     assert f"{data}, line 2: " in caplog.text
+    data.write_text("{broken\n{as well\n")
+    with pytest.raises(DataError, match=r"no rows to test on; Skipped 2 bad lines\. .*line 1: "):
+        model.test(data, format="jsonl", skip_bad_lines=True)
 
 
 @pytest.mark.parametrize(

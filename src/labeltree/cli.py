@@ -22,6 +22,7 @@ try:
         GroupedCommand,
         OutputFile,
         Ranks,
+        card_option,
         check_output,
         chosen_config,
         chosen_search,
@@ -35,6 +36,7 @@ try:
         search_options,
         skip_option,
         threads_option,
+        unknown_option,
     )
     from labeltree.cli_steps import (
         load_with_data,
@@ -45,7 +47,7 @@ try:
     )
     from labeltree.config import node_kinds, takes_steps
     from labeltree.errors import LabelTreeError, ParameterError
-    from labeltree.search_options import ALL, IF_UNKNOWN, WITH_LABELS, check_all_above
+    from labeltree.search_options import ALL, check_all_above
 except KeyboardInterrupt:  # Ctrl-C right after the start: `main` is not there yet to say so
     sys.stderr.write("Interrupted.\n")
     raise SystemExit(130) from None
@@ -66,12 +68,7 @@ def cli() -> None:
 @format_option
 @skip_option
 @threads_option
-@click.option(
-    "--card",
-    multiple=True,
-    metavar="KEY=VALUE",
-    help="A fact to keep in MODEL, like licence=CC0-1.0; repeatable.",
-)
+@card_option
 @click.option("--dry-run", is_flag=True, help="Only estimate memory and model size; --output is not needed.")
 @click.option("-q", "--quiet", is_flag=True, help="Print nothing but errors.")
 @click.option("-v", "--verbose", is_flag=True, help="Print a line per stage and epoch instead of the bar.")
@@ -184,13 +181,7 @@ def test(
 @click.option(
     "--threshold", type=click.FloatRange(0, 1), default=0.0, help="Only labels at least this probable."
 )
-@click.option(
-    "--if-unknown",
-    type=click.Choice(IF_UNKNOWN),
-    default=WITH_LABELS,
-    show_default=True,
-    help="What a row gets that has no word or feature which the model knows: the labels of any row, or none.",
-)
+@unknown_option
 @json_option
 @normalize_option
 @search_options
@@ -230,8 +221,7 @@ def predict(
     bad_lines = BadLines(skip=skip_bad_lines)
     for rows, _ in stream_rows(loaded.features, loaded.labels, input, fmt, bad_lines):
         answers = loaded.predict(rows, k, **how)
-        known = loaded.knows(rows).tolist() if as_json else []
-        print_lines(prediction_json(answers, known) if as_json else prediction_lines(answers))
+        print_lines(prediction_json(answers, loaded.knows(rows)) if as_json else prediction_lines(answers))
     report_skipped(bad_lines.skipped, bad_lines.messages)
 
 

@@ -126,13 +126,13 @@ class Model:
         search: str = "exact", beam: int = DEFAULT_BEAM, if_unknown: str = WITH_LABELS, threads: int = 0,
     ) -> Found:  # fmt: skip
         """Label ids and probabilities, both (n_rows, k), best first; -1 and 0 where fewer are found."""
-        width, least, k = check_search(search, beam), check_threshold(threshold), check_k(k)
-        if k == ALL:
+        width, least, n_columns = check_search(search, beam), check_threshold(threshold), check_k(k)
+        if n_columns == ALL:
             raise ParameterError(
-                "k must be at least 1: it is the width of the arrays; predict and predict_rows "
+                f"k must be at least 1, but is {k!r}, and arrays have k columns; predict and predict_rows "
                 "give all labels above a threshold"
             )
-        return self._best(X, k, least, normalize, width, if_unknown, check_threads(threads))
+        return self._best(X, n_columns, least, normalize, width, if_unknown, check_threads(threads))
 
     def predict_rows(
         self, X: Any, threshold: float, *, normalize: bool = False, if_unknown: str = WITH_LABELS,

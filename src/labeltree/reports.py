@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
-from itertools import pairwise
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import pairwise, repeat
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 _RISEN = 1.05  # the first loss is of a part of an epoch, so a little more may be chance
 Answers = Sequence[Sequence[tuple[str, float]]]
+_ALL_KNOWN = repeat(True)
+_UNKNOWN = {"unknown": True}
 
 # Label names are free text in JSONL and in Python: in lines of text these characters would break the line.
 ESCAPES = str.maketrans({"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r"})
@@ -50,13 +52,12 @@ def prediction_lines(answers: Answers) -> list[str]:
     return ["\t".join(f"{name.translate(ESCAPES)}\t{chance:.6g}" for name, chance in row) for row in answers]
 
 
-def prediction_json(answers: Answers, known: Sequence[bool] | None = None) -> list[str]:
-    """A JSON object per row; rows that are not known, where that is said, are marked."""
-    facts: list[dict[str, Any]] = [{"labels": [_json_label(*pair) for pair in row]} for row in answers]
-    for row, is_known in zip(facts, known or [], strict=known is not None):
-        if not is_known:
-            row["unknown"] = True
-    return list(map(json_text, facts))
+def prediction_json(answers: Answers, known: Iterable[bool] = _ALL_KNOWN) -> list[str]:
+    """A JSON object per row; rows that the model knows nothing of are marked."""
+    return [
+        json_text({"labels": [_json_label(*pair) for pair in row], **({} if is_known else _UNKNOWN)})
+        for row, is_known in zip(answers, known, strict=False)
+    ]
 
 
 def _json_label(name: str, probability: float) -> dict[str, Any]:

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labeltree import metrics
-from labeltree.data.bad_lines import BadLines
+from labeltree.data.bad_lines import BadLines, skipped_lines
 from labeltree.data.labels import check_label_rows, label_rows
 from labeltree.data.rows import LabelRows, SparseRows, first_rows
 from labeltree.errors import DataError
@@ -44,7 +44,9 @@ class DataSet(NamedTuple):
     def counts(self, purpose: str) -> LabelCounts:
         """What the labels are; refuses data without rows, on which nothing can be done for the purpose."""
         if self.rows.n_rows == 0:
-            raise DataError(f"{self.name}: no rows to {purpose} on; give a row per line, or at least one row")
+            skipped = "; ".join(skipped_lines(self.bad_lines.skipped, self.bad_lines.messages[:1]))
+            hint = skipped if self.bad_lines.skipped else "give a file with a row per line, or lists of rows"
+            raise DataError(f"{self.name}: no rows to {purpose} on; {hint}")
         n_unknown = int(np.count_nonzero(self.labels.indices < 0))
         n_empty = int(np.count_nonzero(np.diff(self.labels.indptr) == 0))
         return LabelCounts(len(self.labels.indices), n_unknown, n_empty, self.labels.n_rows)
