@@ -10,7 +10,6 @@ import threading
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 from labeltree import cli
@@ -453,17 +452,6 @@ def test_prob_hands_on_normalize(
     monkeypatch.setattr(Model, "probability_rows", spy)
     assert cli.main(["prob", str(text_model), str(text_data), *options]) == 0
     assert given == [bool(options)]
-
-
-def test_a_speed_is_shown_only_where_it_was_measured() -> None:
-    from labeltree.reports import Result, score_lines
-
-    scores = dict.fromkeys(("p@1", "r@1", "ndcg@1", "psp@1", "ece@1"), 0.5)
-    ids, chances = np.zeros((3000, 1), np.int32), np.zeros((3000, 1), np.float32)
-    assert score_lines(Result(ids, chances, scores, 0.001), [1])[-1] == "3,000 rows"
-    assert score_lines(Result(ids, chances, scores, 2.0), [1])[-1] == (
-        "3,000 rows; search alone: 2.0 s, 1,500 rows/s"
-    )
 
 
 def test_training_warns_where_no_features_are_left(

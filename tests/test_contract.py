@@ -23,7 +23,7 @@ from labeltree.data.rows import SparseRows
 from labeltree.errors import DataError, LabelTreeError, ParameterError
 from labeltree.model import Model
 from labeltree.predicting import TreeSearch
-from labeltree.training import Progress
+from labeltree.progress import Progress
 from labeltree.tree import LabelTree
 
 KINDS = ("text", "vectors")
@@ -379,6 +379,7 @@ def test_progress_is_told_in_order(train: Train, point: Point) -> None:
         assert epochs == SMALL["epochs"] or point.method not in DENSE
         if epochs == 0:  # sparse nodes, each of which has its own passes
             assert all(math.isnan(step.loss) and step.epoch == 0 for step in steps)
+            assert all(step.examples_per_second > 0 for step in steps)
         else:
             assert {step.epoch for step in steps} == set(range(1, SMALL["epochs"] + 1))
             assert all(0 < step.loss < 100 and step.examples_per_second > 0 for step in steps)

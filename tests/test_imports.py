@@ -18,16 +18,16 @@ HEAVY = ("numpy", "numba", "scipy", "sklearn", "safetensors", "tqdm", "llvmlite"
 
 # From the bottom up: a part imports only from lower lines, and from itself.
 LAYERS = (
-    "errors files",
-    "config parallel kernels",
+    "errors files wording",
+    "config parallel kernels card",
     "search_options defaults",
     "data",
     "tree features persist_read metrics",
     "persist build nodes",
     "predicting streaming",
-    "reference calibration model_file training_data",
-    "model estimating",
-    "training progress",
+    "ensemble reference calibration model_file training_data scoring",
+    "model estimating progress",
+    "training",
     "reports estimator",
     "comparing demo warming cli_options",
     "cli_steps",

@@ -27,6 +27,7 @@ from small_data import (
 import labeltree
 from labeltree.data.rows import LabelRows, SparseRows
 from labeltree.errors import DataError, ModelFileError, ParameterError
+from labeltree.features.strings import StringTable
 from labeltree.model import Model
 
 TRAIN, TEST = make_toy(150), make_toy(60, seed=4)
@@ -167,8 +168,6 @@ def test_limits_of_k_and_threshold(name: str, request: pytest.FixtureRequest) ->
     assert model.predict_rows(X, 1.0).n_rows == 3
     assert model.predict(X, k=3, threshold=1.0) == [[], [], []]
     assert model.predict(X, k=None, threshold=1.0) == [[], [], []]
-    with pytest.raises(ParameterError, match="threshold must be above 0"):
-        model.predict(X, k=None)
 
 
 def test_a_label_may_be_any_text(tmp_path: Path) -> None:
@@ -248,7 +247,7 @@ def test_a_huge_k_of_predict_is_all_labels(name: str, request: pytest.FixtureReq
     model: Model = request.getfixturevalue(name)
     assert model.predict(TEST.texts, k=10**15) == model.predict(TEST.texts, k=N_LABELS)
     assert model.predict(TEST.texts, k=np.int64(2)) == model.predict(TEST.texts, k=2)
-    for k in (0, -1, 1.0, True, np.float64(2), "3"):
+    for k in (-1, 1.0, True, np.float64(2), "3"):
         with pytest.raises(ParameterError, match="k must be at least 1"):
             model.predict(TEST.texts, k=k)
         with pytest.raises(ParameterError, match="k must be at least 1"):
@@ -296,6 +295,10 @@ def test_a_file_read_in_blocks_is_the_whole(
 
 
 def test_repr_says_what_it_is(text_model: Model, ensemble: Model) -> None:
+    shown = ", ".join(map(repr, text_model.label_names[:3]))
+    assert repr(text_model.labels) == f"<StringTable of 12 strings: {shown}, ...>"
+    assert repr(StringTable.from_strings(["a"])) == "<StringTable of 1 string: 'a'>"
+    assert repr(StringTable()) == "<StringTable of 0 strings>"
     start = f"<labeltree.Model: {text_model.n_examples:,} rows, {N_LABELS} labels, "
     assert repr(text_model) == f"{start}{text_model.n_features:,} features, 1 tree>"
     assert repr(ensemble).endswith("features, 3 trees>")
@@ -309,9 +312,21 @@ def test_a_model_of_vectors_refuses_text_by_name(X: Any, vector_model: Model) ->
         vector_model.predict(X)
 
 
-def test_k_of_0_points_to_the_threshold(text_model: Model) -> None:
-    with pytest.raises(ParameterError, match=r"but is 0.*k=None, threshold"):
-        text_model.predict(TEST.texts, k=0)
+@pytest.mark.parametrize("k", [0, None, np.int64(0)])
+def test_k_of_0_and_none_are_all_labels_above_the_threshold(text_model: Model, k: Any) -> None:
+    expected = [
+        [pair for pair in row if pair[1] >= 0.05] for row in text_model.predict(TEST.texts, k=N_LABELS)
+    ]
+    assert text_model.predict(TEST.texts, k=k, threshold=0.05) == expected
+    asked = r"k 0 \(or None\) lists all labels above a threshold: "
+    with pytest.raises(ParameterError, match=f"{asked}give a threshold"):
+        text_model.predict(TEST.texts, k=k)
+    with pytest.raises(ParameterError, match=f"{asked}search beam cannot"):
+        text_model.predict(TEST.texts, k=k, threshold=0.1, search="beam")
+    with pytest.raises(
+        ParameterError, match=r"k must be at least 1, but is .*; predict and predict_rows give"
+    ):
+        text_model.predict_arrays(TEST.texts, k=k, threshold=0.1)
 
 
 def test_a_row_that_is_no_matrix_is_refused_both_ways(vector_model: Model) -> None:

@@ -23,11 +23,12 @@ from strategies import (
 from labeltree.build.flat import build_flat
 from labeltree.config import Config
 from labeltree.data.rows import SparseRows
+from labeltree.ensemble import best_of_trees, merge_labels
 from labeltree.errors import DataError, ParameterError
 from labeltree.features.strings import StringTable
 from labeltree.features.vectors import VectorFeatures
 from labeltree.model import Model
-from labeltree.predicting import TreeSearch, best_of_trees, merge_labels
+from labeltree.predicting import TreeSearch
 from labeltree.reference import search as reference
 
 N_FEATURES = 6
@@ -270,7 +271,7 @@ def test_bad_threshold(threshold: object) -> None:
         model.predict_arrays(X, 2, threshold=threshold)
     with pytest.raises(ParameterError, match="threshold must be"):
         model.predict_rows(X, threshold)
-    with pytest.raises(ParameterError, match="with k=None threshold must be above 0"):
+    with pytest.raises(ParameterError, match="lists all labels above a threshold"):
         model.predict(X, None)
 
 

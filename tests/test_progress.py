@@ -3,13 +3,25 @@
 from __future__ import annotations
 
 import io
+import itertools
 import math
-from types import SimpleNamespace
+import re
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
+import tqdm.notebook
+import tqdm.std
+from small_data import make_toy
 
-from labeltree.progress import ProgressBar, counted, duration, layout, size
+import labeltree
+from labeltree import progress
+from labeltree.errors import ParameterError
+from labeltree.progress import Progress, ProgressBar, layout
+from labeltree.wording import counted, duration, size
 
 
 class Terminal(io.StringIO):
@@ -17,9 +29,9 @@ class Terminal(io.StringIO):
         return True
 
 
-def step(stage: str, epoch: int = 0, fraction: float = 0.5, loss: float = math.nan) -> Any:
+def step(stage: str, epoch: int = 0, fraction: float = 0.5, loss: float = math.nan) -> Progress:
     speed = 1234.0 if stage == "train" else math.nan
-    return SimpleNamespace(
+    return Progress(
         stage=stage,
         tree=1,
         trees=2,
@@ -121,3 +133,115 @@ def test_the_first_and_last_loss_of_each_tree_are_kept() -> None:
     for item in [*STEPS, step("train", 3, 0.9, 0.125)]:
         bar(item)
     assert bar.losses == {1: (0.5, 0.125)}
+
+
+def test_a_bar_is_drawn_every_tenth_of_a_second(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = itertools.count(0, 0.01)
+    monkeypatch.setattr(progress, "time", SimpleNamespace(monotonic=lambda: next(clock)))
+    stream = Terminal()
+    with ProgressBar(stream=stream) as bar:
+        for number in range(1000):
+            bar(step("train", 1, number / 1000))
+    assert 90 <= stream.getvalue().count("training") <= 110
+
+
+# From Python: progress=True, and the log.
+
+TOY = make_toy(60)
+TREE = dict(arity=2, max_leaves=3)
+
+
+def in_a_notebook(monkeypatch: pytest.MonkeyPatch, *, with_widgets: bool) -> list[str]:
+    """As if a notebook ran this; what its bar shows is the list that is returned."""
+    shown: list[str] = []
+
+    class Widget(tqdm.notebook.tqdm):  # type: ignore[misc]
+        def __init__(self, **options: Any) -> None:
+            tqdm.std.tqdm.__init__(self, **{**options, "gui": True})  # without the widgets
+
+        def display(self, *_: Any, **options: Any) -> None:
+            shown.append(self.format_meter(**{**self.format_dict, "ncols": 80}))
+
+        def close(self) -> None:
+            shown.append("closed")
+
+    monkeypatch.setitem(sys.modules, "IPython", ModuleType("IPython"))
+    monkeypatch.setattr("tqdm.auto.tqdm", Widget if with_widgets else tqdm.std.tqdm)
+    return shown
+
+
+def test_a_bar_in_a_notebook(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    shown = in_a_notebook(monkeypatch, with_widgets=True)
+    labeltree.train(TOY.texts, TOY.Y, progress=True, **TREE)
+    assert any(text.startswith("building tree") for text in shown)
+    assert any("training" in text and "examples/s" in text for text in shown)
+    assert shown[-1] == "closed"
+    captured = capsys.readouterr()
+    assert captured.out.startswith("Estimated: ")  # not on the stream that notebooks paint red
+    assert captured.err == ""
+
+
+def test_lines_in_a_notebook_without_widgets(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    in_a_notebook(monkeypatch, with_widgets=False)
+    labeltree.train(TOY.texts, TOY.Y, progress=True, **TREE)
+    assert "building tree: done\n" in capsys.readouterr().err
+
+
+def test_progress_and_callback_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal, heard = Terminal(), list[Progress]()
+    monkeypatch.setattr("sys.stderr", terminal)
+    labeltree.train(TOY.texts, TOY.Y, progress=True, callback=heard.append, **TREE)
+    assert "building tree   0%|" in terminal.getvalue()
+    assert {progress.stage for progress in heard} == {"read", "tree", "train"}
+
+
+def test_lines_where_there_is_no_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    labeltree.train(TOY.texts, TOY.Y, progress=True, **TREE)
+    captured = capsys.readouterr()
+    starts = [line.partition(":")[0] for line in captured.err.splitlines()]
+    assert starts == ["Estimated", "reading", "building tree", "training"]
+    assert captured.out == ""
+
+
+@pytest.mark.parametrize("progress", [1, None, "yes", print])
+def test_progress_is_yes_or_no(progress: Any) -> None:
+    with pytest.raises(ParameterError, match="progress must be True or False"):
+        labeltree.train(TOY.texts, TOY.Y, progress=progress)
+
+
+def test_the_log_tells_stages(caplog: pytest.LogCaptureFixture) -> None:
+    labeltree.train(TOY.texts, TOY.Y, **TREE)
+    assert caplog.text == ""  # nobody listens
+    caplog.set_level("INFO", logger="labeltree")
+    labeltree.train(TOY.texts, TOY.Y, trees=2, nodes="both", dim=4, epochs=2, **TREE)
+    assert {record.levelname for record in caplog.records} == {"INFO"}
+    lines = [re.sub(r" [^,:]+$", " T", line) for line in caplog.messages]  # however long each stage took
+    assert re.fullmatch(r"reading: 60 rows, \d+ features, 12 labels, T", lines[0])
+    assert lines[1].startswith("Estimated: a model file of ")
+    assert [line for line in lines if line.startswith("building")] == [
+        f"building tree {number}/2: T" for number in (1, 1, 2, 2)
+    ]
+    trained = [line for line in lines if line.startswith("training")]
+    assert trained == lines[3::2]
+    assert re.fullmatch(r"training 1/2, epoch 2/2: loss [\d.]+, [\d,]+ examples/s, T", trained[0])
+    assert re.fullmatch(r"training 1/2: [\d,]+ examples/s, T", trained[1])
+
+
+def test_the_log_warns_of_skipped_lines(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    data = tmp_path / "train.jsonl"
+    data.write_text('{"text": "word0 word1", "labels": ["topic-0"]}\n' * 9 + "{broken\n" * 7)
+    labeltree.train(data, skip_bad_lines=True)
+    (record,) = caplog.records
+    assert (record.levelname, record.name) == ("WARNING", "labeltree.data.bad_lines")
+    assert record.getMessage().startswith("Skipped 7 bad lines. The first of them:\n")
+    assert record.getMessage().count(f"{data}, line ") == 5
+
+
+def test_a_plain_script_sees_nothing(tmp_path: Path) -> None:
+    data = tmp_path / "train.jsonl"
+    data.write_text('{"text": "a b", "labels": ["x"]}\n' * 9 + "{broken\n")
+    script = f"import labeltree; labeltree.train({str(data)!r}, skip_bad_lines=True).predict(['a'])"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=600)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")

@@ -240,7 +240,7 @@ def test_predict_returns_only_labels_that_were_found() -> None:
         ({"search": "exact", "beam": -3}, "beam must be at least 1, but is -3"),
         ({"search": "beam", "beam": 2.5}, "but is 2.5"),
         ({"search": "beam", "beam": True}, "but is True"),
-        ({"search": "beam", "k": None, "threshold": 0.1}, "with k=None search must be exact"),
+        ({"search": "beam", "k": None, "threshold": 0.1}, "search beam cannot find them"),
     ],
 )
 def test_bad_arguments(arguments: dict[str, Any], message: str) -> None:
@@ -349,7 +349,10 @@ def test_compare_search(files: tuple[str, str], tmp_path: Path, capsys: pytest.C
         (("test", "--beam", "3"), "add --search beam"),
         (("predict", "--search", "beam", "--beam", "0"), "0"),
         (("predict", "--search", "depth"), "depth"),
-        (("predict", "--search", "beam", "-k", "0", "--threshold", "0.1"), "give a -k"),
+        (
+            ("predict", "--search", "beam", "-k", "0", "--threshold", "0.1"),
+            "search beam cannot find them; give a k",
+        ),
         (("compare-search", "--beam", "1,x"), "1,x"),
     ],
 )

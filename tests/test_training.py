@@ -28,7 +28,8 @@ from labeltree.config import Config, make_config
 from labeltree.errors import DataError, ParameterError, TrainingError
 from labeltree.features.strings import StringTable
 from labeltree.model import Model
-from labeltree.training import Progress, estimate, train, tree_seed
+from labeltree.progress import Progress
+from labeltree.training import estimate, train, tree_seed
 
 TOY = make_toy(100)
 SMALL: dict[str, Any] = dict(dim=8, epochs=3, arity=2, max_leaves=3)

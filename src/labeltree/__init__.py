@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -13,6 +14,9 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 __all__ = ["LabelTree", "LabelTreeClassifier", "Model", "load", "metrics", "train"]
+
+# Silent unless the program chooses to listen: without a handler Python would print warnings.
+logging.getLogger(__name__).addHandler(logging.NullHandler())
 
 # Where each public name lives; it is imported when first used, so `import labeltree` is free.
 _HOME = {

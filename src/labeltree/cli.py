@@ -16,11 +16,13 @@ try:
     import click
 
     from labeltree import __version__
+    from labeltree.card import card_of_options
     from labeltree.cli_compare import compare_search
     from labeltree.cli_options import (
         GroupedCommand,
         OutputFile,
         Ranks,
+        card_option,
         check_output,
         chosen_config,
         chosen_search,
@@ -34,9 +36,9 @@ try:
         search_options,
         skip_option,
         threads_option,
+        unknown_option,
     )
     from labeltree.cli_steps import (
-        count_labels,
         expect_compiling,
         load_with_data,
         print_lines,
@@ -45,6 +47,7 @@ try:
     from labeltree.cli_warm_up import warm_up
     from labeltree.config import Config
     from labeltree.errors import LabelTreeError, ParameterError
+    from labeltree.search_options import ALL, check_all_above
 except KeyboardInterrupt:  # Ctrl-C right after the start: `main` is not there yet to say so
     sys.stderr.write("Interrupted.\n")
     raise SystemExit(130) from None
@@ -65,6 +68,7 @@ def cli() -> None:
 @format_option
 @skip_option
 @threads_option
+@card_option
 @click.option("--dry-run", is_flag=True, help="Only estimate memory and model size; --output is not needed.")
 @click.option("-q", "--quiet", is_flag=True, help="Print nothing but errors.")
 @click.option("-v", "--verbose", is_flag=True, help="Print a line per stage and epoch instead of the bar.")
@@ -77,6 +81,7 @@ def train(
     fmt: str,
     skip_bad_lines: bool,
     threads: int,
+    card: tuple[str, ...],
     dry_run: bool,
     quiet: bool,
     verbose: bool,
@@ -91,6 +96,7 @@ def train(
     if quiet and verbose:
         raise click.UsageError("-q / --quiet and -v / --verbose exclude each other; give one.", context)
     config = chosen_config(context, preset=preset, config_file=config_file)
+    facts = card_of_options(card)
     reading: dict[str, Any] = dict(config=config, format=fmt, skip_bad_lines=skip_bad_lines)
     if dry_run:
         from labeltree.reports import estimate_lines
@@ -108,7 +114,7 @@ def train(
 
     expect_compiling(config, threads=threads, quiet=quiet)
     with ProgressBar(quiet=quiet, verbose=verbose) as bar:
-        model = training.train(data, **reading, threads=threads, callback=bar)
+        model = training.train(data, **reading, threads=threads, callback=bar, card=facts)
     model.save(output)
     if not quiet:
         report_skipped(model.skipped_lines, model.skipped_messages)
@@ -143,26 +149,20 @@ def test(
     threads: int,
 ) -> None:
     """Score MODEL on DATA: precision, recall, nDCG, propensity-scored precision, calibration error."""
-    from labeltree.reports import json_text, score, score_lines, write_per_label
+    from labeltree.model import load
+    from labeltree.reports import json_text, write_per_label
 
     how = chosen_search(search, beam)
     if per_label is not None:
         check_output(per_label, inputs=(model, data))
-    loaded, rows, labels, n_skipped = load_with_data(model, data, fmt, skip_bad_lines=skip_bad_lines)
-    counts = count_labels(data, rows, labels, "test")
-    result = score(loaded, rows, labels, ranks, normalize=normalize, threads=threads, **how)
+    loaded = load(model)
+    how |= dict(format=fmt, skip_bad_lines=skip_bad_lines, normalize=normalize, threads=threads)
+    measures = loaded.test(data, k=ranks, **how)
+    report_skipped(measures.data.bad_lines.skipped, measures.data.bad_lines.messages)
+    print_lines(measures.notices, err=True)
     if per_label is not None:
-        write_per_label(per_label, loaded, result, labels, k=max(ranks))
-    if as_json:
-        values: dict[str, Any] = {**result.scores, "examples": result.n_rows, "seconds": result.seconds}
-        values |= {
-            "rows_per_second": result.rows_per_second,
-            "skipped": n_skipped,
-            **counts.facts(),
-        }
-        print_lines([json_text(values)])
-    else:
-        print_lines(score_lines(result, ranks))
+        write_per_label(per_label, loaded, measures)
+    print_lines([json_text(measures)] if as_json else measures.lines())
 
 
 @cli.command()
@@ -178,6 +178,7 @@ def test(
 @click.option(
     "--threshold", type=click.FloatRange(0, 1), default=0.0, help="Only labels at least this probable."
 )
+@unknown_option
 @json_option
 @normalize_option
 @search_options
@@ -189,6 +190,7 @@ def predict(
     input: str,
     k: int,
     threshold: float,
+    if_unknown: str,
     as_json: bool,
     normalize: bool,
     search: str,
@@ -201,20 +203,20 @@ def predict(
 
     A line of output is LABEL<TAB>PROBABILITY, repeated, the most probable first. Labels in INPUT are ignored.
     """
-    if k == 0 and threshold == 0:
-        raise ParameterError("-k 0 lists all labels above a threshold: give --threshold too, like 0.01")
-    if k == 0 and search != "exact":
-        raise ParameterError(f"-k 0 lists all labels above a threshold: --search {search} cannot; give a -k")
-    how = dict(threshold=threshold, normalize=normalize, threads=threads, **chosen_search(search, beam))
+    if k == ALL:  # before the model is read
+        check_all_above(threshold, search)
+    how: dict[str, Any] = dict(normalize=normalize, if_unknown=if_unknown, threads=threads)
+    how |= dict(threshold=threshold, **chosen_search(search, beam))
     from labeltree.data.bad_lines import BadLines
     from labeltree.model import load
-    from labeltree.reports import prediction_lines
+    from labeltree.reports import prediction_json, prediction_lines
     from labeltree.streaming import stream_rows
 
     loaded = load(model)
     bad_lines = BadLines(skip=skip_bad_lines)
     for rows, _ in stream_rows(loaded.features, loaded.labels, input, fmt, bad_lines):
-        print_lines(prediction_lines(loaded.predict(rows, k or None, **how), as_json))
+        answers = loaded.predict(rows, k, **how)
+        print_lines(prediction_json(answers, loaded.knows(rows)) if as_json else prediction_lines(answers))
     report_skipped(bad_lines.skipped, bad_lines.messages)
 
 
@@ -230,13 +232,13 @@ def prob(
     model: Path, data: str, as_json: bool, normalize: bool, fmt: str, skip_bad_lines: bool, threads: int
 ) -> None:
     """Print the probability of each label that DATA gives to a row, in the form of `predict`."""
-    from labeltree.progress import counted
-    from labeltree.reports import given_labels, prediction_lines
+    from labeltree.reports import given_labels, prediction_json, prediction_lines
+    from labeltree.wording import counted
 
-    loaded, rows, labels, _ = load_with_data(model, data, fmt, skip_bad_lines=skip_bad_lines)
-    chances = loaded.probability_rows(rows, labels, normalize=normalize, threads=threads)
-    answers, n_unknown = given_labels(labels, chances, loaded)
-    print_lines(prediction_lines(answers, as_json))
+    loaded, rows = load_with_data(model, data, fmt, skip_bad_lines=skip_bad_lines)
+    chances = loaded.probability_rows(rows.rows, rows.labels, normalize=normalize, threads=threads)
+    answers, n_unknown = given_labels(rows.labels, chances, loaded)
+    print_lines(prediction_json(answers) if as_json else prediction_lines(answers))
     if n_unknown:
         click.echo(f"Left out {counted(n_unknown, 'label')} of {data}: unknown to the model.", err=True)
 
@@ -248,7 +250,7 @@ def prob(
     "--tree", "tree_file", type=OutputFile(), metavar="FILE", help="Only write the tree(s) to FILE."
 )
 def inspect(model: Path, as_json: bool, tree_file: Path | None) -> None:
-    """Show what MODEL is: parameters, sizes, and the shape of its trees."""
+    """Show what MODEL is: its card, parameters, sizes, and the shape of its trees."""
     from labeltree.model import load
     from labeltree.reports import inspect_lines, json_text, tree_files
 

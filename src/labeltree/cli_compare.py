@@ -16,7 +16,7 @@ from labeltree.cli_options import (
     normalize_option,
     skip_option,
 )
-from labeltree.cli_steps import count_labels, load_with_data, print_lines
+from labeltree.cli_steps import load_with_data, print_lines
 
 BEAMS = "1,2,5,10,20,50"
 
@@ -48,13 +48,14 @@ def compare_search(
 
     if missed is not None:
         check_output(missed, inputs=(model, data))
-    loaded, rows, labels, _ = load_with_data(model, data, fmt, skip_bad_lines=skip_bad_lines)
-    count_labels(data, rows, labels, "compare")
-    found = list(compare_searches(loaded, rows, labels, ranks, beams, normalize=normalize))
+    loaded, rows = load_with_data(model, data, fmt, skip_bad_lines=skip_bad_lines)
+    counts = rows.counts("compare")
+    print_lines(counts.notices(rows.name), err=True)
+    found = list(compare_searches(loaded, rows.rows, rows.labels, ranks, beams, normalize=normalize))
     if missed is not None:
         write_missed(missed, loaded, found)
     if as_json:
-        facts = {"examples": rows.n_rows, "k": min(max(ranks), loaded.n_labels)}
+        facts = {"examples": counts.rows, "k": min(max(ranks), loaded.n_labels)}
         print_lines([json_text({**facts, "searches": [comparison.facts() for comparison in found]})])
     else:
         print_lines(comparison_lines(found))

@@ -16,7 +16,7 @@ from click.core import ParameterSource
 from labeltree.config import PRESETS, Config, Parameter, make_config, parameters
 from labeltree.data.formats import FORMAT_CHOICES
 from labeltree.errors import ParameterError
-from labeltree.search_options import DEFAULT_BEAM, SEARCHES
+from labeltree.search_options import DEFAULT_BEAM, IF_UNKNOWN, MOST_RANKS, SEARCHES, WITH_LABELS
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -42,6 +42,19 @@ skip_option = click.option(
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")
 normalize_option = click.option(
     "--normalize", is_flag=True, help="Rescale children whose probabilities sum to less than 1."
+)
+unknown_option = click.option(
+    "--if-unknown",
+    type=click.Choice(IF_UNKNOWN),
+    default=WITH_LABELS,
+    show_default=True,
+    help="What a row gets that has no word or feature which the model knows: the labels of any row, or none.",
+)
+card_option = click.option(
+    "--card",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="A fact to keep in MODEL, like licence=CC0-1.0; repeatable.",
 )
 _search_option = click.option(
     "--search",
@@ -165,8 +178,8 @@ class Ranks(click.ParamType):
         if isinstance(value, tuple):
             return value
         parts = str(value).split(",")
-        if not all(part.strip().isdecimal() and 1 <= int(part) <= 1_000_000 for part in parts):
-            self.fail(f"{value!r} is not a list of numbers from 1 to 1000000, like 1,3,5", param, ctx)
+        if not all(part.strip().isdecimal() and 1 <= int(part) <= MOST_RANKS for part in parts):
+            self.fail(f"{value!r} is not a list of numbers from 1 to {MOST_RANKS}, like 1,3,5", param, ctx)
         return tuple(sorted({int(part) for part in parts}))
 
 

@@ -38,8 +38,8 @@ def warm_up(folder: Path | None, processes: int) -> None:
             raise ParameterError(f"--to {folder}: is not writable; choose another")
         os.environ["LABELTREE_KERNELS"] = str(folder.resolve())
     from labeltree.kernels import cache
-    from labeltree.progress import counted, duration
     from labeltree.warming import compile_all
+    from labeltree.wording import counted, duration
 
     started = time.perf_counter()
     names = compile_all(processes)

@@ -14,7 +14,8 @@ from labeltree import metrics
 from labeltree.data.rows import LabelRows, SparseRows, first_rows
 from labeltree.files import write_whole
 from labeltree.model import Model
-from labeltree.reports import ESCAPES, align
+from labeltree.reports import ESCAPES
+from labeltree.wording import align
 
 
 class Comparison(NamedTuple):

@@ -23,7 +23,7 @@ from labeltree.errors import DataError
 
 if TYPE_CHECKING:
     from labeltree.model import Model
-    from labeltree.training import Progress
+    from labeltree.progress import Progress
 
 MAX_FILE_BYTES = 1_000_000  # larger ones are tables and generated code
 MIN_WORDS, MAX_WORDS = 5, 150
@@ -222,7 +222,7 @@ def _train(
 
 def _test_lines(model: Model, documents: list[Document], training_seconds: float, threads: int) -> list[str]:
     from labeltree.metrics import evaluate
-    from labeltree.reports import align
+    from labeltree.wording import align
 
     started = time.perf_counter()
     ids, _ = model.predict_arrays([document.text for document in documents], k=5, threads=threads)

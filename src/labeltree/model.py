@@ -2,30 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from labeltree.config import Config, plain
-from labeltree.data.bad_lines import BadLines
+from labeltree import __version__
+from labeltree.config import Config
+from labeltree.data.labels import check_label_rows
 from labeltree.data.matrices import copy_row, is_sparse, sparse_rows
-from labeltree.data.rows import Arrays, LabelRows, SparseRows, pointers
+from labeltree.data.rows import LabelRows, SparseRows, emptied, without_entries
+from labeltree.ensemble import above_of_rows, best_of_rows, score_rows
 from labeltree.errors import DataError, ParameterError
 from labeltree.features.strings import StringTable
 from labeltree.features.text import TextFeatures
 from labeltree.features.vectors import VectorFeatures
 from labeltree.model_file import Parts, parts_of_bytes, parts_to_bytes, read_parts, write_parts
-from labeltree.parallel import Pool, check_threads, row_slices
-from labeltree.predicting import Found, OneRow, Parameters, TreeSearch, above_average, best_of_trees
-from labeltree.search_options import DEFAULT_BEAM, NO_BEAM, check_all_above, check_k, check_search
-from labeltree.streaming import Features, read_rows
+from labeltree.parallel import check_threads
+from labeltree.predicting import Found, OneRow, Parameters, TreeSearch, check_threshold
+from labeltree.scoring import Measures, given_data_set, measure, read_data_set
+from labeltree.search_options import (
+    ALL,
+    DEFAULT_BEAM,
+    NO_BEAM,
+    WITH_LABELS,
+    check_all_above,
+    check_k,
+    check_ranks,
+    check_search,
+    labels_unknown,
+)
+from labeltree.streaming import Features
 from labeltree.tree import LabelTree
-
-_NO_THRESHOLD = np.float32(0.0)
-ROWS_PER_THREAD = 128  # below this a second thread costs more than it saves
 
 
 class Model:
@@ -39,12 +49,16 @@ class Model:
         label_counts: NDArray[np.int64],
         n_examples: int,
         trees: Sequence[tuple[LabelTree, Parameters]],
+        card: Mapping[str, str] | None = None,
+        version: str | None = __version__,
     ) -> None:
         self.config = config
         self.features = features
         self.labels = labels
         self.label_counts = label_counts  # (n_labels,) training rows of each label
         self.n_examples = n_examples
+        self.card = dict(card or {})  # facts that are saved with the model, such as its licence
+        self.version = version  # of the labeltree that trained it now or wrote its file; None: it did not say
         self.n_labels, self.n_features = len(labels), features.n_columns
         self.trees = [
             TreeSearch(tree, parameters, self.n_features, config.link) for tree, parameters in trees
@@ -73,19 +87,22 @@ class Model:
 
     def predict(
         self, X: Any, k: int | None = 5, *, threshold: float = 0.0, normalize: bool = False,
-        search: str = "exact", beam: int = DEFAULT_BEAM, threads: int = 0,
+        search: str = "exact", beam: int = DEFAULT_BEAM, if_unknown: str = WITH_LABELS, threads: int = 0,
     ) -> list[list[tuple[str, float]]]:  # fmt: skip
         """For each text or row its most probable labels with their probabilities, best first.
 
-        At most ``k`` labels of at least ``threshold``; with ``k=None`` (and a threshold above 0) all of them.
+        At most ``k`` labels of at least ``threshold``; with k 0 or None and a threshold above 0 all.
         ``search="beam"`` opens only the ``beam`` most probable nodes of each level: quicker where a model is
-        unsure among very many labels, but it may miss some, or find fewer than ``k``.
+        unsure among very many labels, but it may miss some, or find fewer than ``k``. A row that the model
+        :meth:`knows` nothing of gets the labels that are probable for any row, or none with
+        ``if_unknown="nothing"``.
         """
-        names = self.label_names
-        if k is None:
+        names, k = self.label_names, check_k(k)
+        if k == ALL:
             check_search(search, beam)
-            check_all_above(float(_check_threshold(threshold)), search)
-            rows = self.predict_rows(X, threshold, normalize=normalize, threads=threads)
+            check_all_above(float(check_threshold(threshold)), search)
+            how: dict[str, Any] = dict(normalize=normalize, if_unknown=if_unknown, threads=threads)
+            rows = self.predict_rows(X, threshold, **how)
             return [
                 sorted(
                     ((names[id], float(p)) for id, p in zip(*_row(rows, i), strict=True)),
@@ -93,9 +110,9 @@ class Model:
                 )
                 for i in range(rows.n_rows)
             ]
-        k = min(check_k(k), self.n_labels)  # there are no more, and their places would take memory
-        width, least = check_search(search, beam), _check_threshold(threshold)
-        ids, probabilities = self._best(X, k, least, normalize, width, check_threads(threads))
+        k = min(k, self.n_labels)  # there are no more, and their places would take memory
+        width, least = check_search(search, beam), check_threshold(threshold)
+        ids, probabilities = self._best(X, k, least, normalize, width, if_unknown, check_threads(threads))
         found = []
         # Without `strict=`, whose handing over is a good part of the time of all this for a single row.
         for row_ids, row_probabilities in zip(ids.tolist(), probabilities.tolist()):  # noqa: B905
@@ -106,33 +123,30 @@ class Model:
 
     def predict_arrays(
         self, X: Any, k: int = 5, *, threshold: float = 0.0, normalize: bool = False,
-        search: str = "exact", beam: int = DEFAULT_BEAM, threads: int = 0,
+        search: str = "exact", beam: int = DEFAULT_BEAM, if_unknown: str = WITH_LABELS, threads: int = 0,
     ) -> Found:  # fmt: skip
         """Label ids and probabilities, both (n_rows, k), best first; -1 and 0 where fewer are found."""
-        width, least = check_search(search, beam), _check_threshold(threshold)
-        return self._best(X, check_k(k), least, normalize, width, check_threads(threads))
+        width, least, n_columns = check_search(search, beam), check_threshold(threshold), check_k(k)
+        if n_columns == ALL:
+            raise ParameterError(
+                f"k must be at least 1, but is {k!r}, and arrays have k columns; predict and predict_rows "
+                "give all labels above a threshold"
+            )
+        return self._best(X, n_columns, least, normalize, width, if_unknown, check_threads(threads))
 
     def predict_rows(
-        self, X: Any, threshold: float, *, normalize: bool = False, threads: int = 0
-    ) -> SparseRows:
+        self, X: Any, threshold: float, *, normalize: bool = False, if_unknown: str = WITH_LABELS,
+        threads: int = 0,
+    ) -> SparseRows:  # fmt: skip
         """All labels of at least ``threshold``: rows of probabilities over label ids."""
-        least = _check_threshold(threshold)
+        least, with_unknown = check_threshold(threshold), labels_unknown(if_unknown)
         rows = self._rows(X)
-        parts: dict[int, tuple[NDArray, NDArray, NDArray]] = {}
+        found = above_of_rows(self.trees, rows, least, normalize, threads)
+        return found if with_unknown else emptied(found, without_entries(rows))
 
-        def search(part: slice) -> None:
-            arrays = _part(rows, part)
-            if len(self.trees) == 1:
-                parts[part.start] = self.trees[0].above(arrays, least, normalize)
-            else:
-                parts[part.start] = above_average(self.trees, arrays, least, normalize)
-
-        self._by_rows(search, rows.n_rows, threads)
-        found = [parts[start] for start in sorted(parts)]
-        lengths = np.concatenate([np.empty(0, np.int64), *(part[0] for part in found)])
-        ids = np.concatenate([np.empty(0, np.int32), *(part[1] for part in found)])
-        values = np.concatenate([np.empty(0, np.float32), *(part[2] for part in found)])
-        return SparseRows(pointers(lengths), ids, values, self.n_labels)
+    def knows(self, X: Any) -> NDArray[np.bool_]:
+        """(n_rows,) whether a text has a word or n-gram of the model's, or a vector a value other than 0."""
+        return ~without_entries(self._given_rows(X))
 
     def probability(
         self, X: Any, labels: Sequence[str], *, normalize: bool = False, threads: int = 0
@@ -148,7 +162,7 @@ class Model:
         rows = self._rows(X)
         indptr = np.arange(rows.n_rows + 1, dtype=np.int64) * len(ids)
         given = LabelRows(indptr, np.tile(ids, rows.n_rows), self.n_labels)
-        found = self._score(rows, given, normalize, threads)
+        found = score_rows(self.trees, rows, given, normalize, threads)
         return found.reshape(rows.n_rows, len(ids))
 
     def probability_rows(
@@ -156,23 +170,41 @@ class Model:
     ) -> NDArray[np.float32]:
         """The marginal probability of each label of each row, in the order of ``labels.indices``."""
         rows = self._rows(X)
-        if labels.n_rows != rows.n_rows:
-            raise DataError(f"X has {rows.n_rows} rows, but labels has {labels.n_rows}")
-        if len(labels.indices) and labels.indices.max() >= self.n_labels:
-            raise DataError(f"label id {labels.indices.max()} is not below {self.n_labels}")
-        return self._score(rows, labels, normalize, threads)
+        check_label_rows(labels, rows.n_rows, self.n_labels)
+        return score_rows(self.trees, rows, labels, normalize, threads)
 
     def read(
         self, path: str | Path, *, format: str = "auto", skip_bad_lines: bool = False
     ) -> tuple[SparseRows, LabelRows, int]:
         """A data file as rows for this model: features, labels (-1: unknown), number of skipped lines."""
-        bad_lines = BadLines(skip=skip_bad_lines)
-        rows, labels = read_rows(self.features, self.labels, path, format, bad_lines)
-        return rows, labels, bad_lines.skipped
+        data = read_data_set(self.features, self.labels, path, format, skip_bad_lines=skip_bad_lines)
+        return data.rows, data.labels, data.bad_lines.skipped
+
+    def test(
+        self, X: Any, Y: Any = None, *, k: int | Sequence[int] = (1, 3, 5), normalize: bool = False,
+        search: str = "exact", beam: int = DEFAULT_BEAM, threads: int = 0, format: str = "auto",
+        skip_bad_lines: bool = False,
+    ) -> Measures:  # fmt: skip
+        """How good the predictions are, as `labeltree test` says it: a mapping that shows itself as a table.
+
+        ``X`` is the path of a data file, or texts or rows, whose true labels are ``Y``: lists of labels, an
+        indicator matrix over the model's labels, or what :meth:`read` gave. ``k`` may be several.
+        """
+        ranks = check_ranks(k)
+        if isinstance(X, (str, Path)):
+            if Y is not None:
+                raise DataError("Y must be None when X is a file, whose lines have the labels")
+            data = read_data_set(self.features, self.labels, X, format, skip_bad_lines=skip_bad_lines)
+        else:
+            data = given_data_set(self._given_rows(X), Y, self.label_names)
+        how: dict[str, Any] = dict(normalize=normalize, search=search, beam=beam, threads=threads)
+        return measure(self, data, ranks, **how)
 
     def inspect(self) -> dict[str, Any]:
         """What `labeltree inspect` shows."""
         return {
+            "version": self.version,
+            "card": dict(self.card),
             "config": self.config.to_dict(),
             "input": "vectors" if isinstance(self.features, VectorFeatures) else "text",
             "n_examples": self.n_examples,
@@ -194,83 +226,68 @@ class Model:
 
     def _parts(self) -> Parts:
         trees = [(search.tree, search.parameters) for search in self.trees]
-        return Parts(self.config, self.features, self.labels, self.label_counts, self.n_examples, trees)
+        return Parts(
+            self.config, self.features, self.labels, self.label_counts, self.n_examples, trees, self.card,
+            self.version,
+        )  # fmt: skip
 
     def _rows(self, X: Any) -> SparseRows:
         """X in the model's features: texts are transformed, vectors normalised, prepared rows checked."""
+        rows = self._given_rows(X)
+        return self.features.transform(rows) if isinstance(self.features, VectorFeatures) else rows
+
+    def _given_rows(self, X: Any) -> SparseRows:
+        """X as rows that :meth:`_rows` takes too: texts are transformed, vectors are not yet normalised."""
         if isinstance(self.features, VectorFeatures):
             if _holds_text(X):
                 raise DataError(
                     "X is text, but the model was trained on vectors; "
                     f"give a matrix of {self.n_features} columns"
                 )
-            return self.features.transform(sparse_rows(X, self.n_features))
+            return sparse_rows(X, self.n_features)
         if type(X) is SparseRows or is_sparse(X):
             return sparse_rows(X, self.n_features)
         if isinstance(X, (str, bytes)) or not isinstance(X, Iterable) or getattr(X, "ndim", 1) == 0:
             raise DataError(f"X must be a list of texts, but is {X!r:.60}; wrap a single text in a list")
         return self.features.transform_texts(X if type(X) is list else list(X))
 
-    def _best(self, X: Any, k: int, least: np.float32, normalize: bool, width: int, threads: int) -> Found:
+    def _best(
+        self, X: Any, k: int, least: np.float32, normalize: bool, width: int, if_unknown: str, threads: int
+    ) -> Found:
         """What :meth:`predict_arrays` returns."""
+        with_unknown = if_unknown is WITH_LABELS or labels_unknown(if_unknown)  # the default costs no call
         if len(self.trees) == 1 and width == NO_BEAM:
-            found = self._best_of_one(X, k, least, normalize)
+            found = self._best_of_one(X, k, least, normalize, with_unknown)
             if found is not None:
                 return found
         rows = self._rows(X)
-        n_found = min(k, self.n_labels)
-        ids = np.full((rows.n_rows, k), -1, np.int32)
-        probabilities = np.zeros((rows.n_rows, k), np.float32)
-
-        def find(part: slice) -> None:
-            arrays = _part(rows, part)
-            if len(self.trees) == 1:
-                self.trees[0].topk(arrays, k, least, normalize, ids[part], probabilities[part], width)
-                return
-            best = best_of_trees(self.trees, arrays, n_found, least, normalize, width)
-            ids[part, :n_found], probabilities[part, :n_found] = best
-
-        self._by_rows(find, rows.n_rows, threads)
+        ids, probabilities = best_of_rows(self.trees, rows, k, least, normalize, width, threads)
+        if not with_unknown:
+            unknown = without_entries(rows)
+            ids[unknown], probabilities[unknown] = -1, 0.0
         return ids, probabilities
 
-    def _best_of_one(self, X: Any, k: int, least: np.float32, normalize: bool) -> Found | None:
+    def _best_of_one(
+        self, X: Any, k: int, least: np.float32, normalize: bool, with_unknown: bool
+    ) -> Found | None:
         """The same for a single short text or row, in one call of a kernel; None if X is something else."""
         if type(X) is not list:
             row, norm = self._row, self.features.norm_of_rows
             n = copy_row(X, self.n_features, row.indices, row.values)
-            return self.trees[0].topk_row(row, n, norm, k, least, normalize) if n >= 0 else None
+            if n < 0 or not (with_unknown or row.values[:n].any()):
+                return None
+            return self.trees[0].topk_row(row, n, norm, k, least, normalize)
         if len(X) != 1 or type(X[0]) is not str or not isinstance(self.features, TextFeatures):
             return None
         text = self.features.short_text(X[0])
-        return self.trees[0].topk_text(*text, k, least, normalize) if text is not None else None
-
-    def _score(
-        self, rows: SparseRows, labels: LabelRows, normalize: bool, threads: int
-    ) -> NDArray[np.float32]:
-        out = np.zeros(len(labels.indices), np.float32)
-
-        def score(part: slice) -> None:
-            arrays = _part(rows, part)
-            label_indptr = labels.indptr[part.start : part.stop + 1]
-            begin, end = label_indptr[0], label_indptr[-1]
-            given = (label_indptr - begin, labels.indices[begin:end])
-            total = np.zeros(end - begin)
-            for search in self.trees:
-                total += search.score(arrays, given, normalize)
-            out[begin:end] = total / len(self.trees)
-
-        self._by_rows(score, rows.n_rows, threads)
-        return out
-
-    def _by_rows(self, function: Any, n_rows: int, threads: int) -> None:
-        threads = check_threads(threads)  # also where none is started: a wrong call is always an error
-        if threads == 1 or n_rows < 2 * ROWS_PER_THREAD:
-            if n_rows:
-                function(slice(0, n_rows))
-            return
-        with Pool(threads) as pool:
-            # several parts per thread: rows differ in cost
-            pool.map(function, row_slices(n_rows, min(4 * pool.threads, n_rows // ROWS_PER_THREAD)))
+        if text is None:
+            return None
+        if with_unknown:
+            return self.trees[0].topk_text(*text, k, least, normalize)
+        values = text[0].values  # of the row that the kernel makes of the text
+        values[0] = 0.0
+        found = self.trees[0].topk_text(*text, k, least, normalize)
+        return found if values[0] != 0.0 else None  # where it is still 0, the row may be empty
 
 
 def load(path: str | Path, *, verify: bool = True) -> Model:
@@ -291,22 +308,6 @@ def _holds_text(X: Any) -> bool:
     return is_list and isinstance(next(iter(X), None), (str, bytes))
 
 
-def _part(rows: SparseRows, part: slice) -> Arrays:
-    """Some rows for the kernels; their pointers go on counting from the first of all rows."""
-    return rows.indptr[part.start : part.stop + 1], rows.indices, rows.values
-
-
 def _row(rows: SparseRows, i: int) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
     part = slice(rows.indptr[i], rows.indptr[i + 1])
     return rows.indices[part], rows.values[part]
-
-
-def _check_threshold(threshold: Any) -> np.float32:
-    if type(threshold) is float and threshold == 0.0:  # the default, for the sake of single rows
-        return _NO_THRESHOLD
-    threshold = plain(threshold)
-    if type(threshold) not in (int, float):
-        raise ParameterError(f"threshold must be a number from 0 to 1, but is {threshold!r}")
-    if not 0.0 <= threshold <= 1.0:
-        raise ParameterError(f"threshold must be from 0 to 1, but is {threshold!r}")
-    return np.float32(threshold)

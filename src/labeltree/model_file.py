@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import re
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from labeltree import __version__
+from labeltree.card import check_card
 from labeltree.config import Config, node_kinds
 from labeltree.errors import CorruptedModelError, ParameterError
 from labeltree.features.strings import StringTable
@@ -21,6 +24,8 @@ from labeltree.persist import read_model, write_model
 from labeltree.predicting import Parameters
 from labeltree.tree import LabelTree
 
+_VERSION = re.compile(r"[0-9A-Za-z.+!_-]{1,64}")
+
 
 class Parts(NamedTuple):
     """Everything that a model file holds."""
@@ -31,10 +36,12 @@ class Parts(NamedTuple):
     label_counts: NDArray[np.int64]  # (n_labels,) training rows of each label
     n_examples: int
     trees: Sequence[tuple[LabelTree, Parameters]]  # for each tree, all its kinds of nodes
+    card: Mapping[str, str]
+    version: str | None  # of the labeltree that wrote the file; older files do not say
 
 
 def write_parts(path: str | Path, parts: Parts) -> None:
-    """Write one file, completely or not at all."""
+    """Write one file, completely or not at all, in the name of this version of labeltree."""
     data, offsets = parts.labels.tensors()
     tensors: dict[str, NDArray] = dict(parts.features.tensors())
     tensors |= {"labels.names": data, "labels.offsets": offsets, "labels.counts": parts.label_counts}
@@ -46,6 +53,8 @@ def write_parts(path: str | Path, parts: Parts) -> None:
         "features": "vectors" if isinstance(parts.features, VectorFeatures) else "text",
         "n_examples": parts.n_examples,
         "n_trees": parts.config.trees,
+        "card": check_card(parts.card),
+        "version": __version__,
     }
     write_model(path, tensors, metadata)
 
@@ -115,4 +124,7 @@ def _assemble(tensors: dict[str, NDArray], metadata: dict[str, Any]) -> Parts:
         else:
             parameters = take_sparse(tensors, f"nodes.{number}", tree, config.link)
         trees.append((tree, parameters))
-    return Parts(config, features, labels, counts, n_examples, trees)
+    card, version = check_card(metadata.get("card", {})), metadata.get("version")
+    if version is not None and not (isinstance(version, str) and _VERSION.fullmatch(version)):
+        raise CorruptedModelError(f"version is {version!r:.60}, which is none of labeltree")
+    return Parts(config, features, labels, counts, n_examples, trees, card, version)

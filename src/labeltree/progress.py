@@ -1,34 +1,127 @@
-"""What a person sees while a model is trained: a bar on a terminal, lines with ``--verbose``."""
+"""What training tells while it runs: to a callback, as a bar or lines for a person, and to the log."""
 
 from __future__ import annotations
 
+import logging
 import math
 import os
 import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from types import TracebackType
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, NamedTuple
+
+from labeltree.wording import counted, duration, size
 
 if TYPE_CHECKING:
     from labeltree.estimating import Estimate
-    from labeltree.training import Progress
 
+_log = logging.getLogger(__name__)
 _BAR_STEPS = 1000
 _LEAST_BAR = 8  # columns
 _USUAL_COLUMNS = 80
+_SECONDS_PER_DRAWING = 0.1
 _MUCH_LONGER = 3  # than a k-means tree takes, which is worth a word
 _STAGES = {"read": "reading", "tree": "building tree", "train": "training"}
 
 
-class ProgressBar:
-    """A callback for :func:`labeltree.train`; leaving its ``with`` block clears the bar."""
+class Progress(NamedTuple):
+    """What a callback hears."""
 
-    def __init__(self, *, quiet: bool = False, verbose: bool = False, stream: IO[str] | None = None) -> None:
-        self.stream = sys.stderr if stream is None else stream
+    stage: str  # "read", "tree", "train"
+    tree: int  # of the ensemble, from 1
+    trees: int
+    epoch: int  # from 1; 0 before training, and for sparse nodes, each of which has its own
+    epochs: int
+    fraction: float  # of this stage
+    loss: float  # mean per example of this epoch; NaN before training, and for sparse nodes
+    # Dense nodes: of the last part of an epoch. Sparse nodes, which are trained one after another, each on
+    # its rows: the training rows times the fraction of all nodes' work that is done, per second so far.
+    examples_per_second: float  # NaN before training
+    seconds_left: float  # of this stage; NaN if unknown
+    estimate: Estimate | None = None  # when the data is read: what its training will need
+
+
+Callback = Callable[[Progress], None]
+
+
+@contextmanager
+def listeners(callback: Callback | None, *, bar: bool) -> Iterator[Callback]:
+    """One function that tells the callback, the bar (if there shall be one) and the log."""
+    with ExitStack() as stack:
+        heard_by = [] if callback is None else [callback]
+        if bar:
+            heard_by.append(stack.enter_context(ProgressBar(lines_instead=True)))
+        if _log.isEnabledFor(logging.INFO):
+            heard_by.append(stack.enter_context(ProgressLog()))
+
+        def tell(progress: Progress) -> None:
+            for listener in heard_by:
+                listener(progress)
+
+        yield tell
+
+
+class ProgressLog:
+    """A callback that logs each stage and its time; the last one at the end of its ``with`` block."""
+
+    def __init__(self) -> None:
+        self._last: Progress | None = None
+        self._began = time.perf_counter()  # of this stage
+
+    def __call__(self, progress: Progress) -> None:
+        if self._last is not None and progress[:2] != self._last[:2]:  # another stage, or another tree
+            self._tell(self._last)
+            self._began = time.perf_counter()
+        self._last = progress
+
+    def _tell(self, progress: Progress) -> None:
+        found = progress.estimate
+        parts = details(progress._replace(seconds_left=math.nan))
+        if found is not None:
+            counts = {"row": found.n_rows, "feature": found.n_features, "label": found.n_labels}
+            parts += [counted(number, noun) for noun, number in counts.items()]
+        parts.append(duration(time.perf_counter() - self._began))
+        _log.info("%s: %s", title(progress), ", ".join(parts))
+        if found is not None:
+            _log.info("%s", estimate_text(found))
+
+    def __enter__(self) -> ProgressLog:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._last is not None and kind is None:
+            self._tell(self._last)
+
+
+class ProgressBar:
+    """A callback for :func:`labeltree.train`; leaving its ``with`` block clears the bar.
+
+    The bar is for terminals and notebooks. Elsewhere it would fill a file, and ``lines_instead`` chooses
+    between the lines of ``verbose`` and nothing.
+    """
+
+    def __init__(
+        self,
+        *,
+        quiet: bool = False,
+        verbose: bool = False,
+        lines_instead: bool = False,
+        stream: IO[str] | None = None,
+    ) -> None:
+        widget = _widget_class()
+        default = sys.stderr if widget is None else sys.stdout  # notebooks show the former as an error
+        self.stream = default if stream is None else stream
         quiet = quiet or self.stream is None  # where the shell closed it: 2>&-
-        self.shows_bar = not quiet and not verbose and self.stream.isatty()
-        self.shows_lines = verbose and not quiet
+        self.shows_bar = not quiet and not verbose and (widget is not None or self.stream.isatty())
+        self.shows_lines = not quiet and (verbose or (lines_instead and not self.shows_bar))
         self.shows_estimate = not quiet
+        self._widget = widget
         self._bar: Any = None
+        self._drawn = -math.inf  # when
         self._last: Progress | None = None
         self.losses: dict[int, tuple[float, float]] = {}  # tree -> the first and the last loss reported
 
@@ -45,11 +138,16 @@ class ProgressBar:
         self._last = progress
 
     def _draw(self, progress: Progress) -> None:
+        now = time.monotonic()
+        is_same = self._last is not None and _step(progress) == _step(self._last)
+        if is_same and now < self._drawn + _SECONDS_PER_DRAWING:
+            return
+        self._drawn = now
         form = layout(progress, _columns(self.stream))
         if self._bar is None:
             from tqdm import tqdm
 
-            self._bar = tqdm(
+            self._bar = (self._widget or tqdm)(
                 total=_BAR_STEPS, file=self.stream, bar_format=form, leave=False, dynamic_ncols=True
             )
         # The bar's own rates and times are of its thousand steps, so the form holds ours.
@@ -76,6 +174,16 @@ class ProgressBar:
             self._bar.close()
         if self.shows_lines and self._last is not None:
             self._write_line(self._last)
+
+
+def _widget_class() -> Any:
+    """tqdm's bar for notebooks; None outside of one, and without ipywidgets."""
+    if "IPython" not in sys.modules:
+        return None
+    from tqdm.auto import tqdm
+    from tqdm.notebook import tqdm as widget
+
+    return tqdm if issubclass(tqdm, widget) else None
 
 
 def estimate_text(estimate: Estimate) -> str:
@@ -128,30 +236,6 @@ def _columns(stream: IO[str]) -> int:
         return os.get_terminal_size(stream.fileno()).columns or _USUAL_COLUMNS
     except (OSError, ValueError):  # it only claims to be a terminal
         return _USUAL_COLUMNS
-
-
-def duration(seconds: float) -> str:
-    """``4.2 s``, ``3 min 10 s``, ``2 h 5 min``."""
-    if seconds < 60:
-        return f"{seconds:.1f} s"
-    whole = round(seconds)
-    if whole < 3600:
-        return f"{whole // 60} min {whole % 60} s"
-    return f"{whole // 3600} h {whole % 3600 // 60} min"
-
-
-def size(n_bytes: float) -> str:
-    """``812 B``, ``3.4 MB``: powers of 1000, as disks are sold."""
-    for unit in ("B", "kB", "MB", "GB"):
-        if n_bytes < 1000:
-            return f"{n_bytes:.0f} B" if unit == "B" else f"{n_bytes:.1f} {unit}"
-        n_bytes /= 1000
-    return f"{n_bytes:.1f} TB"
-
-
-def counted(number: int, noun: str) -> str:
-    """``1 line``, ``2,000 lines``."""
-    return f"{number:,} {noun}" + ("" if number == 1 else "s")
 
 
 def _step(progress: Progress) -> tuple[str, int, int]:

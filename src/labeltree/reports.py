@@ -4,143 +4,38 @@ from __future__ import annotations
 
 import json
 import math
-import time
-from collections.abc import Mapping, Sequence
-from itertools import pairwise
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import pairwise, repeat
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from labeltree import metrics
-from labeltree.data.rows import LabelRows, SparseRows, first_rows
+from labeltree.data.rows import LabelRows
 from labeltree.files import write_whole
-from labeltree.progress import counted, duration, size
-from labeltree.search_options import DEFAULT_BEAM
+from labeltree.wording import align, counted, duration, size
 
 if TYPE_CHECKING:
     from labeltree.estimating import Estimate
     from labeltree.model import Model
+    from labeltree.scoring import Measures
     from labeltree.tree import LabelTree
 
 _RISEN = 1.05  # the first loss is of a part of an epoch, so a little more may be chance
-_LEAST_TIMED_SECONDS = 0.1  # a speed measured in less says nothing
 Answers = Sequence[Sequence[tuple[str, float]]]
+_ALL_KNOWN = repeat(True)
+_UNKNOWN = {"unknown": True}
 
 # Label names are free text in JSONL and in Python: in lines of text these characters would break the line.
 ESCAPES = str.maketrans({"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r"})
 
 
-class Result(NamedTuple):
-    """A model's predictions for a data set and how good they are."""
-
-    ids: NDArray[np.int32]  # (n_rows, largest k, or all labels if they are fewer)
-    probs: NDArray[np.float32]  # of the same shape
-    scores: dict[str, float]
-    seconds: float  # of prediction, reading not included
-
-    @property
-    def n_rows(self) -> int:
-        return len(self.ids)
-
-    @property
-    def rows_per_second(self) -> float:
-        return self.n_rows / max(self.seconds, 1e-9)
-
-
-class LabelCounts(NamedTuple):
-    """The true labels of a data set, and those that no prediction can match."""
-
-    labels: int
-    unknown_labels: int  # not among the model's
-    rows_without_labels: int
-    rows: int
-
-    @classmethod
-    def of(cls, labels: LabelRows) -> LabelCounts:
-        n_unknown = int(np.count_nonzero(labels.indices < 0))
-        n_empty = int(np.count_nonzero(np.diff(labels.indptr) == 0))
-        return cls(len(labels.indices), n_unknown, n_empty, labels.n_rows)
-
-    def facts(self) -> dict[str, int]:
-        """For ``--json``, where the rows have an entry of their own."""
-        return {name: number for name, number in self._asdict().items() if name != "rows"}
-
-    def notices(self, name: str) -> list[str]:
-        """What lowers the scores for other reasons than the model, a line each."""
-        if self.labels == 0:
-            return [f"No row of {name} has a label, so all scores are 0; is --format the right one?"]
-        lines = []
-        if self.rows_without_labels:
-            lines.append(
-                f"{self.rows_without_labels:,} of {self.rows:,} rows of {name} have no label: they score 0."
-            )
-        if self.unknown_labels == self.labels:
-            lines.append(
-                f"All {self.labels:,} labels of {name} are unknown to the model, so all scores are 0."
-            )
-        elif self.unknown_labels:
-            lines.append(
-                f"{self.unknown_labels:,} of {self.labels:,} labels of {name} are unknown to the model: "
-                "they count as not found."
-            )
-        return lines
-
-
-def score(
-    model: Model,
-    rows: SparseRows,
-    labels: LabelRows,
-    ranks: Sequence[int],
-    *,
-    normalize: bool = False,
-    search: str = "exact",
-    beam: int = DEFAULT_BEAM,
-    threads: int = 0,
-) -> Result:
-    """Predict the labels of all rows and compare them with the true ones."""
-    k = min(max(ranks), model.n_labels)
-    how: dict[str, Any] = dict(normalize=normalize, search=search, beam=beam, threads=threads)
-    if rows.n_rows:  # loading machine code is no part of the speed of prediction
-        model.predict_arrays(first_rows(rows, 2), k, **how)  # one row would go another way
-    started = time.perf_counter()
-    ids, probs = model.predict_arrays(rows, k, **how)
-    seconds = time.perf_counter() - started
-    scores = metrics.evaluate(ids, labels, ranks, model.label_counts, model.n_examples)
-    scores |= {f"ece@{k}": metrics.calibration_error(ids, probs, labels, k) for k in ranks}
-    return Result(ids, probs, scores, seconds)
-
-
-def score_lines(result: Result, ranks: Sequence[int]) -> list[str]:
-    """The metrics in percent, a row per metric and a column per k."""
-    names = {"p": "precision", "r": "recall", "ndcg": "nDCG", "psp": "propensity-scored P",
-             "ece": "calibration error"}  # fmt: skip
-    table = [["", *(f"@{k}" for k in ranks)]]
-    table += [
-        [name, *(f"{100 * result.scores[f'{key}@{k}']:.2f}" for k in ranks)] for key, name in names.items()
-    ]
-    size_and_speed = counted(result.n_rows, "row")
-    if result.seconds >= _LEAST_TIMED_SECONDS:
-        size_and_speed += f"; search alone: {duration(result.seconds)}, {result.rows_per_second:,.0f} rows/s"
-    return [*align(table), size_and_speed]
-
-
-def align(table: Sequence[Sequence[str]]) -> list[str]:
-    """Lines with the first column to the left and the others to the right."""
-    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
-    return [
-        "  ".join(
-            cell.rjust(width) if column else cell.ljust(width)
-            for column, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ).rstrip()
-        for row in table
-    ]
-
-
-def write_per_label(path: Path, model: Model, result: Result, labels: LabelRows, *, k: int) -> None:
-    """A table with a line per label; a ratio that is undefined is left empty."""
-    table = metrics.per_label(result.ids, result.probs, labels, model.n_labels, k)
+def write_per_label(path: Path, model: Model, measures: Measures) -> None:
+    """A table with a line per label, over the largest k; a ratio that is undefined is left empty."""
+    found, labels = (measures.ids, measures.probabilities), measures.data.labels
+    table = metrics.per_label(*found, labels, model.n_labels, measures.ranks[-1])
     lines = ["\t".join(("label", *table._fields))]
     columns = [column.tolist() for column in table]
     for name, *values in zip(model.label_names, *columns, strict=True):
@@ -152,11 +47,17 @@ def _number(value: float) -> str:
     return "" if math.isnan(value) else f"{value:.6g}" if isinstance(value, float) else str(value)
 
 
-def prediction_lines(answers: Answers, as_json: bool) -> list[str]:
-    """A line per row: ``label<TAB>probability``, repeated; or a JSON object."""
-    if as_json:
-        return [json_text({"labels": [_json_label(*pair) for pair in row]}) for row in answers]
+def prediction_lines(answers: Answers) -> list[str]:
+    """A line per row: ``label<TAB>probability``, repeated."""
     return ["\t".join(f"{name.translate(ESCAPES)}\t{chance:.6g}" for name, chance in row) for row in answers]
+
+
+def prediction_json(answers: Answers, known: Iterable[bool] = _ALL_KNOWN) -> list[str]:
+    """A JSON object per row; rows that the model knows nothing of are marked."""
+    return [
+        json_text({"labels": [_json_label(*pair) for pair in row], **({} if is_known else _UNKNOWN)})
+        for row, is_known in zip(answers, known, strict=False)
+    ]
 
 
 def _json_label(name: str, probability: float) -> dict[str, Any]:
@@ -229,6 +130,7 @@ _SIZES = {
 
 
 _FACTS = {
+    "version": "written by labeltree",
     "file_bytes": "file size",
     "n_examples": "training rows",
     "n_features": "features",
@@ -253,6 +155,8 @@ def inspect_lines(facts: Mapping[str, Any]) -> list[str]:
         if name == "config":
             lines.append("parameters:")
             lines += [f"  {key.replace('_', '-')}: {_parameter_value(item)}" for key, item in value.items()]
+        elif name == "card":
+            lines += ["card:", *(f"  {key}: {text}" for key, text in value.items())] if value else []
         elif name == "trees":
             for number, tree in enumerate(value, start=1):
                 lines += [f"tree {number}:", *(f"  {_fact(key, item)}" for key, item in tree.items())]
@@ -267,6 +171,8 @@ def _parameter_value(value: Any) -> str:
 
 def _fact(name: str, value: Any) -> str:
     start = f"{_FACTS.get(name, name.replace('_', ' '))}:"
+    if value is None:
+        return f"{start} unknown"
     if isinstance(value, float):
         return f"{start} {value:.6g}"
     if name.endswith("bytes"):

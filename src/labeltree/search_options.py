@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from labeltree.config import plain
@@ -10,17 +11,40 @@ from labeltree.errors import ParameterError
 SEARCHES = ("exact", "beam")
 DEFAULT_BEAM = 10
 NO_BEAM = 0  # the search is exact
+WITH_LABELS = "labels"
+IF_UNKNOWN = (WITH_LABELS, "nothing")  # what a row gets that has no word or feature that the model knows
+ALL = 0  # as a k: no limit but the threshold
+MOST_RANKS = 1_000_000
 _WIDEST = 1 << 31  # more than any tree has nodes, and kernels can count so far
 
 
 def check_k(k: Any) -> int:
+    """How many labels are asked for: ALL for 0 and None."""
     k = k if type(k) is int else plain(k)  # kernels are compiled once per kind of integer
-    if type(k) is not int or k < 1:
+    if k is None:
+        return ALL
+    if type(k) is not int or k < 0:
         raise ParameterError(
-            f"k must be at least 1, but is {k!r}; give a whole number, or for "
-            "all labels of some probability predict(X, k=None, threshold=0.1)"
+            f"k must be at least 1, but is {k!r}; give a whole number, or 0 with a threshold "
+            "for all labels of at least that probability"
         )
     return k
+
+
+def check_ranks(k: Any) -> tuple[int, ...]:
+    """Each k of the measures, rising: a number or several."""
+    given = list(k) if isinstance(k, Iterable) and not isinstance(k, (str, bytes)) else [k]
+    ranks = {rank if type(rank) is int else plain(rank) for rank in given}
+    if not ranks or not all(type(rank) is int and 1 <= rank <= MOST_RANKS for rank in ranks):
+        raise ParameterError(f"k must be numbers from 1 to {MOST_RANKS}, like (1, 3, 5), but is {k!r:.60}")
+    return tuple(sorted(ranks))
+
+
+def labels_unknown(if_unknown: Any) -> bool:
+    """Whether rows without anything that the model knows get labels too."""
+    if isinstance(if_unknown, str) and if_unknown in IF_UNKNOWN:
+        return if_unknown == WITH_LABELS
+    raise ParameterError(f"if_unknown must be one of {', '.join(IF_UNKNOWN)}, but is {if_unknown!r:.60}")
 
 
 def check_search(search: Any, beam: Any) -> int:
@@ -34,8 +58,9 @@ def check_search(search: Any, beam: Any) -> int:
 
 
 def check_all_above(threshold: Any, search: Any) -> None:
-    """Whether all labels above a threshold can be found, which is what ``k=None`` asks for."""
+    """Whether all labels above a threshold can be found, which is what a k of ALL asks for."""
+    asked = "k 0 (or None) lists all labels above a threshold"
     if not threshold > 0.0:
-        raise ParameterError(f"with k=None threshold must be above 0, but is {threshold!r}")
+        raise ParameterError(f"{asked}: give a threshold (--threshold) above 0 too, like 0.01")
     if search != "exact":
-        raise ParameterError(f"with k=None search must be exact, but is {search!r}; give a k")
+        raise ParameterError(f"{asked}: search {search} cannot find them; give a k, or search exact")

@@ -5,8 +5,8 @@ from __future__ import annotations
 import dataclasses
 import math
 import time
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from labeltree.build import TREES, build_tree, check_tree
 from labeltree.build.profiles import ENTRIES_PER_LABEL, label_profiles
 from labeltree.calibration import calibrate
+from labeltree.card import check_card
 from labeltree.config import Config, make_config, node_kinds
 from labeltree.data.weights import row_weights
 from labeltree.defaults import with_arity
@@ -26,26 +27,9 @@ from labeltree.nodes.quantized import quantize
 from labeltree.nodes.sparse import fit_sparse
 from labeltree.parallel import Pool
 from labeltree.predicting import Parameters
+from labeltree.progress import Callback, Progress, listeners
 from labeltree.training_data import TrainingData, read_training_data, with_labels
 from labeltree.tree import LabelTree
-
-
-class Progress(NamedTuple):
-    """What a callback hears."""
-
-    stage: str  # "read", "tree", "train"
-    tree: int  # of the ensemble, from 1
-    trees: int
-    epoch: int  # from 1; 0 before training
-    epochs: int
-    fraction: float  # of this stage
-    loss: float  # mean per example of this epoch; NaN before training
-    examples_per_second: float
-    seconds_left: float  # of this stage; NaN if unknown
-    estimate: Estimate | None = None  # when the data is read: what its training will need
-
-
-Callback = Callable[[Progress], None]
 
 
 def train(
@@ -60,6 +44,8 @@ def train(
     skip_bad_lines: bool = False,
     threads: int = 0,
     callback: Callback | None = None,
+    progress: bool = False,
+    card: Mapping[str, str] | None = None,
     **parameters: Any,
 ) -> Model:
     """Train a model on a file, or on texts or vectors with their labels.
@@ -68,14 +54,18 @@ def train(
     dense matrix; then ``Y`` is a list of lists of labels or an indicator matrix, and ``label_names`` may give
     the names of the labels in the order of their ids (of the matrix' columns). ``parameters`` are those of
     :class:`labeltree.config.Config`. The callback gets a :class:`Progress` again and again, one call at a
-    time, but maybe from another thread; what it raises ends the training.
+    time, but maybe from another thread; what it raises ends the training. ``progress=True`` shows the bar of
+    the command line on a terminal or in a notebook, and lines elsewhere. Stages are logged as "labeltree".
+    ``card`` are facts to keep with the model, such as ``{"licence": "CC0-1.0"}``.
     """
     config = _merge_config(config, preset, parameters)
     check_tree(config)
+    card = check_card({} if card is None else card)
     if callback is not None and not callable(callback):
         raise ParameterError(f"callback must be a function of one argument, but is {callback!r}")
-    report = callback or (lambda progress: None)
-    with Pool(threads) as pool:
+    if type(progress) is not bool:
+        raise ParameterError(f"progress must be True or False, but is {progress!r}; a function is a callback")
+    with Pool(threads) as pool, listeners(callback, bar=progress) as report:
         report(_stage("read", config, 0.0))
         watch_file = _file_watch(config, report)
         data = read_training_data(X, Y, config, format, skip_bad_lines, label_names, watch_file)
@@ -83,32 +73,39 @@ def train(
         if config.link == "hsm":
             data, weight = with_labels(data, weight)
         report(_stage("read", config, 1.0)._replace(estimate=estimate_needs(config, data)))
-        names = data.labels.strings()
-        # Kept for the other trees; for a single one they are freed before training.
-        is_shared = config.tree == "kmeans" and config.trees * len(node_kinds(config)) > 1
-        profiles = None
-        if is_shared:
-            profiles = label_profiles(data.X, data.Y, pool, ENTRIES_PER_LABEL, config.profiles)
-        trees = []
-        for number in range(config.trees):
-            built: dict[Config, LabelTree] = {}  # both kinds of nodes may have the same
-            for kind in node_kinds(config):
-                seed = tree_seed(config.seed, number)
-                shape = with_arity(config, kind, data.Y.n_labels, data.Y.examples_per_label)
-                report(_stage("tree", config, 0.0, number))
-                if shape not in built:
-                    built[shape] = build_tree(shape, data.X, data.Y, names, pool, seed, profiles)
-                tree = built[shape]
-                report(_stage("tree", config, 1.0, number))
-                fit = _fit_dense if kind == "dense" else _fit_sparse
-                trees.append(fit(data, tree, config, weight, number, pool, report))
+        trees = _train_trees(data, config, weight, pool, report)
     counts = np.bincount(data.Y.indices, minlength=len(data.labels)).astype(np.int64)
     if config.tree not in TREES:
         config = dataclasses.replace(config, tree="file")  # a path means nothing on another machine
-    model = Model(config, data.features, data.labels, counts, data.X.n_rows, trees)
+    model = Model(config, data.features, data.labels, counts, data.X.n_rows, trees, card)
     model.skipped_lines, model.skipped_messages = data.bad_lines.skipped, data.bad_lines.messages
     model.unused_rows = data.unused_rows
     return model
+
+
+def _train_trees(
+    data: TrainingData, config: Config, weight: NDArray[np.float32], pool: Pool, report: Callback
+) -> list[tuple[LabelTree, Parameters]]:
+    names = data.labels.strings()
+    # Kept for the other trees; for a single one they are freed before training.
+    is_shared = config.tree == "kmeans" and config.trees * len(node_kinds(config)) > 1
+    profiles = None
+    if is_shared:
+        profiles = label_profiles(data.X, data.Y, pool, ENTRIES_PER_LABEL, config.profiles)
+    trees = []
+    for number in range(config.trees):
+        built: dict[Config, LabelTree] = {}  # both kinds of nodes may have the same
+        for kind in node_kinds(config):
+            seed = tree_seed(config.seed, number)
+            shape = with_arity(config, kind, data.Y.n_labels, data.Y.examples_per_label)
+            report(_stage("tree", config, 0.0, number))
+            if shape not in built:
+                built[shape] = build_tree(shape, data.X, data.Y, names, pool, seed, profiles)
+            tree = built[shape]
+            report(_stage("tree", config, 1.0, number))
+            fit = _fit_dense if kind == "dense" else _fit_sparse
+            trees.append(fit(data, tree, config, weight, number, pool, report))
+    return trees
 
 
 def _fit_dense(
@@ -128,7 +125,7 @@ def _fit_sparse(
     data: TrainingData, tree: LabelTree, config: Config, weight: NDArray[np.float32], number: int,
     pool: Pool, report: Callback,
 ) -> tuple[LabelTree, Parameters]:  # fmt: skip
-    seed, watch = tree_seed(config.seed, number), _task_watch(config, number, report)
+    seed, watch = tree_seed(config.seed, number), _task_watch(config, number, data.X.n_rows, report)
     fit = fit_sparse(data.X, data.Y, tree, config, weight=weight, seed=seed, pool=pool, report=watch)
     return tree, calibrate(fit, tree, data.X, data.Y, weight, pool, config.link)
 
@@ -203,11 +200,12 @@ def _epoch_watch(config: Config, number: int, report: Callback) -> Callable[[Rep
     return watch
 
 
-def _task_watch(config: Config, number: int, report: Callback) -> Callable[[float], None]:
+def _task_watch(config: Config, number: int, n_rows: int, report: Callback) -> Callable[[float], None]:
     began, nan = time.perf_counter(), float("nan")
 
     def watch(fraction: float) -> None:
-        seconds_left = (time.perf_counter() - began) * (1 - fraction) / fraction
-        report(Progress("train", number + 1, config.trees, 0, 0, fraction, nan, nan, seconds_left))
+        seconds = max(time.perf_counter() - began, 1e-9)
+        speed, seconds_left = fraction * n_rows / seconds, seconds * (1 - fraction) / fraction
+        report(Progress("train", number + 1, config.trees, 0, 0, fraction, nan, speed, seconds_left))
 
     return watch

@@ -63,6 +63,7 @@ def read_training_data(
                 f"; it was read as {data.format}, where {found}; set the format (--format) if it is another"
             )
         raise DataError(f"{place}no row has a label{hint}")
+    data.bad_lines.log()
     return data
 
 

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 import re
+from collections.abc import Sequence
 
 from labeltree.errors import DataError
+from labeltree.wording import counted
+
+_log = logging.getLogger(__name__)
 
 # What `repr` makes of a byte that is not UTF-8; after a backslash it is text of the file itself.
 _STRAY_BYTE = re.compile(r"(?<!\\)\\udc([89a-f][0-9a-f])")
@@ -39,6 +44,17 @@ class BadLines:
         if self.wants_message:
             self.messages.append(message)
         self.skipped += 1
+
+    def log(self) -> None:
+        """A warning where lines were skipped."""
+        if self.skipped:
+            _log.warning("%s", "\n".join(skipped_lines(self.skipped, self.messages)))
+
+
+def skipped_lines(n_lines: int, messages: Sequence[str]) -> list[str]:
+    """How many lines were skipped, and what was wrong with the first few."""
+    first = " The first of them:" if n_lines > len(messages) else ""
+    return [f"Skipped {counted(n_lines, 'bad line')}.{first}", *messages]
 
 
 def shorten(value: bytes) -> str:

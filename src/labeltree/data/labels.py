@@ -36,6 +36,14 @@ def label_rows(
     return rows, found
 
 
+def check_label_rows(labels: LabelRows, n_rows: int, n_labels: int) -> None:
+    """Whether these are label ids for so many rows."""
+    if labels.n_rows != n_rows:
+        raise DataError(f"X has {n_rows} rows, but labels has {labels.n_rows}")
+    if len(labels.indices) and labels.indices.max() >= n_labels:
+        raise DataError(f"label id {labels.indices.max()} is not below {n_labels}")
+
+
 def _flatten_labels(Y: Any) -> tuple[list[str], list[int]]:
     """The names of all labels of all rows, and how many each row has."""
     if isinstance(Y, (str, bytes)) or not isinstance(Y, Iterable):

@@ -48,6 +48,19 @@ def pointers(lengths: Sequence[int] | NDArray[Any]) -> NDArray[np.int64]:
     return indptr
 
 
+def without_entries(rows: SparseRows) -> NDArray[np.bool_]:
+    """(n_rows,) whether all of a row's values are 0."""
+    return np.diff(pointers(rows.values != 0)[rows.indptr]) == 0
+
+
+def emptied(rows: SparseRows, chosen: NDArray[np.bool_]) -> SparseRows:
+    """The same rows, without the entries of the chosen ones."""
+    lengths = np.diff(rows.indptr)
+    keep = np.repeat(~chosen, lengths)
+    indptr = pointers(np.where(chosen, 0, lengths))
+    return SparseRows(indptr, rows.indices[keep], rows.values[keep], rows.n_columns)
+
+
 def take_rows(arrays: Arrays, rows: NDArray[np.int64]) -> Arrays:
     """The chosen rows, in their order; the arrays themselves if that are all."""
     indptr, indices, values = arrays

@@ -21,9 +21,11 @@ from labeltree.kernels.strings import (
     write_strings,
 )
 from labeltree.kernels.text import Pieces, pack_spans
+from labeltree.wording import counted
 
 _MAX_STRINGS = 2**31 - 1  # ids are int32
 _MAX_RECORD_WORDS = 2**32 - 1  # a slot keeps 32 bits of a record's place
+_SHOWN = 3
 
 
 class StringTable:
@@ -104,6 +106,10 @@ class StringTable:
 
     def __len__(self) -> int:
         return int(self.arrays.size[0])
+
+    def __repr__(self) -> str:
+        shown = [repr(self[k]) for k in range(min(len(self), _SHOWN))] + ["..."] * (len(self) > _SHOWN)
+        return f"<StringTable of {counted(len(self), 'string')}{': ' * bool(shown)}{', '.join(shown)}>"
 
     def _write(self, order: NDArray[np.int64]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
         records, first = self.arrays.records, self.arrays.first
