@@ -132,9 +132,10 @@ def compile_all(processes: int = 0) -> list[str]:
     from concurrent.futures import ProcessPoolExecutor
     from multiprocessing import get_context
 
-    from labeltree.parallel import check_threads
+    from labeltree.parallel import available_threads
 
-    with ProcessPoolExecutor(check_threads(processes), get_context("spawn")) as pool:
+    processes = min(processes or available_threads(), len(JOBS))
+    with ProcessPoolExecutor(processes, get_context("spawn")) as pool:
         return [name for names in pool.map(run_jobs, [[job] for job in JOBS]) for name in names]
 
 
