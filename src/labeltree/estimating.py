@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from labeltree.config import Config, node_kinds
-from labeltree.defaults import with_arity
+from labeltree.defaults import resolve
 from labeltree.kernels.sparse_arrays import padded
 from labeltree.nodes.dense import BLOCK_CHILDREN, MAX_BLOCKS
 from labeltree.training_data import TrainingData
@@ -51,7 +51,9 @@ class _Shape(NamedTuple):
 def estimate_needs(config: Config, data: TrainingData) -> Estimate:
     n_labels = len(data.labels)
     kinds = node_kinds(config)
-    config = with_arity(config, kinds[-1], n_labels, data.Y.examples_per_label)
+    config = dataclasses.replace(
+        resolve(config, kinds[-1], n_labels, data.Y.examples_per_label), nodes=config.nodes
+    )
     shape = _guess_shape(config, n_labels)
     data_bytes = sum(array.nbytes for array in (*data.X[:3], *data.Y[:2]))
     parameter_bytes, working_bytes = 0, 0
