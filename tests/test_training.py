@@ -281,6 +281,16 @@ def test_estimates_are_near_the_truth(kind: str, tree: str, tmp_path: Path) -> N
     assert guess.data_bytes >= 8 * len(TOY.X.indices)
 
 
+@pytest.mark.parametrize("link", ["plt", "hsm"])
+@pytest.mark.parametrize("tree", ["kmeans", "flat"])
+def test_estimates_of_pruned_weights_are_near_the_truth(tree: str, link: str) -> None:
+    """However many of them are pruned: averages over rows and labels do not tell."""
+    for prune in (0.01, 0.5):
+        given = dict(tree=tree, link=link, prune=prune)
+        guess, model = estimate(TOY.texts, TOY.Y, **given), train(TOY.texts, TOY.Y, **given)
+        assert guess.parameter_bytes == pytest.approx(model.inspect()["parameter_bytes"], rel=0.25)
+
+
 def test_config_must_be_a_config() -> None:
     for config in ({"dim": 4}, "paper", 3):
         for function in (train, estimate):

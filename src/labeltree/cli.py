@@ -103,7 +103,7 @@ def train(
         from labeltree.reports import estimate_lines
         from labeltree.training import estimate
 
-        print_lines(estimate_lines(estimate(data, **reading)))
+        print_lines(estimate_lines(estimate(data, **reading, threads=threads)))
         return
     if output is None:
         raise click.UsageError("Missing option '-o' / '--output': the file to write the model to.", context)

@@ -153,13 +153,17 @@ def estimate(
     preset: str | None = None,
     format: str = "auto",
     skip_bad_lines: bool = False,
+    threads: int = 0,
     **parameters: Any,
 ) -> Estimate:
-    """Read the data and say what training on it would need, without training."""
+    """Read the data and say what training on it would need, after training a small part of it."""
     config = _merge_config(config, preset, parameters)
     check_tree(config)
-    data = read_training_data(X, Y, config, format, skip_bad_lines, given=parameters)
-    return estimate_needs(config, data)
+    with Pool(threads) as pool:
+        data = read_training_data(X, Y, config, format, skip_bad_lines, given=parameters)
+        if config.link == "hsm":
+            data, _ = with_labels(data, np.ones(data.X.n_rows, np.float32))
+        return estimate_needs(config, data, pool)
 
 
 def _merge_config(config: Config | None, preset: str | None, parameters: dict[str, Any]) -> Config:
