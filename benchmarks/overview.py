@@ -9,15 +9,23 @@ from typing import NamedTuple
 
 from benchmarks import hs_bars, sparse_bars
 from benchmarks.datasets import ALL_SETS
-from benchmarks.peer_bars import ENOUGH_RUNS, EXTREMETEXT, OURS, SETS, Standing, bars_section, with_threads
+from benchmarks.peer_bars import (
+    ENOUGH_RUNS,
+    EXTREMETEXT,
+    OUR_PACKAGE,
+    SETS,
+    Standing,
+    bars_section,
+    with_threads,
+)
 from benchmarks.report import EMPTY, Record, aligned, groups, number
 from benchmarks.running import TRAINING_FAILED, Tool
 
 COMMAND = "python -m benchmarks.compare --overview"
 _OUR_ROWS = {
-    "labeltree-sparse": "**labeltree**",
-    "labeltree-sparse-3": "**labeltree**, `--trees 3`",
-    "labeltree": "**labeltree**, `--nodes dense`",
+    "labeltree": "**labeltree**",
+    "labeltree-3": "**labeltree**, `--trees 3`",
+    "labeltree-dense": "**labeltree**, `--nodes dense`",
 }
 
 
@@ -87,7 +95,7 @@ def standing_of(records: Iterable[Record], data: str, tools: Mapping[str, Tool])
     rivals = {
         name: tool
         for name, tool in tools.items()
-        if tool.module.PACKAGE != OURS
+        if tool.module.PACKAGE != OUR_PACKAGE
         and name not in failed
         and (tool.stands_in_for is None or tool.stands_in_for in failed)
     }

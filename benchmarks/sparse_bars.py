@@ -28,7 +28,7 @@ from benchmarks.peer_bars import (
 from benchmarks.report import number
 
 SPARSE, LOG, THREE, BOTH = (
-    "labeltree-sparse", "labeltree-sparse-log", "labeltree-sparse-3", "labeltree-both",
+    "labeltree", "labeltree-log", "labeltree-3", "labeltree-both",
 )  # fmt: skip
 OURS = (SPARSE, LOG, THREE, BOTH)
 FAMILIES = ("napkinxc", "omikuji", "pecos")  # the peers with pruned linear models in the nodes

@@ -22,8 +22,10 @@ from typing import Any, NamedTuple
 import labeltree
 from benchmarks.datasets import ALL_SETS, MissingData, data_file
 from benchmarks.report import aligned, number
-from labeltree.config import Parameter, parameters
+from labeltree.config import parameters
+from labeltree.errors import ParameterError
 from labeltree.metrics import calibration_error, evaluate
+from labeltree.parameter import Parameter, parsed
 from labeltree.training import Progress
 
 K = 5
@@ -127,16 +129,10 @@ def named(combination: Combination, varied: Sequence[str]) -> str:
 
 def parse_values(parameter: Parameter, text: str) -> list[Any]:
     """The comma-separated values of a parameter; whether they make sense is checked by training."""
-    if parameter.type is bool:
-        known = {"true": True, "false": False}
-        wrong = [word for word in text.split(",") if word not in known]
-        if wrong:
-            raise SystemExit(f"{parameter.name} must be true or false, but is {wrong[0]!r}")
-        return [known[word] for word in text.split(",")]
     try:
-        return [parameter.type(word) for word in text.split(",")]
-    except ValueError as error:
-        raise SystemExit(f"{parameter.name}: {error}") from None
+        return [parsed(parameter, word) for word in text.split(",")]
+    except ParameterError as error:
+        raise SystemExit(str(error)) from None
 
 
 def combinations(settings: Sequence[str]) -> tuple[list[Combination], list[str]]:
@@ -149,9 +145,6 @@ def combinations(settings: Sequence[str]) -> tuple[list[Combination], list[str]]
         if not equals or name not in known:
             raise SystemExit(f"--set {setting}: not NAME=VALUE,VALUE; known are {', '.join(known)}")
         values[name] = parse_values(known[name], text)
-    # Dense nodes do not have these parameters: whoever varies them means sparse ones.
-    if "nodes" not in values and any(known[name].group == "sparse nodes" for name in values):
-        values["nodes"] = ["sparse"]
     found: list[Combination] = [
         dict(zip(values, chosen, strict=True)) for chosen in itertools.product(*values.values())
     ]

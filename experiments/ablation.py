@@ -42,7 +42,7 @@ from experiments.ablation_records import (
 from experiments.ledger import Ledger, Record, run_missing
 from experiments.sets import Defaults, Files, add_set_options, chosen_sets, run_sets
 from experiments.writing import command_of, output_folder, parser_of, write_csv
-from labeltree.config import make_config
+from labeltree.config import Config
 from labeltree.data.bad_lines import BadLines
 from labeltree.data.rows import LabelRows, SparseRows
 from labeltree.errors import TrainingError
@@ -79,7 +79,7 @@ def prepare(train: Path, judge: Path, weights: str) -> Rows:
 
     labeltree takes numbered features as they come; here their columns are weighted as words would be.
     """
-    config = make_config({"tf": "count", "idf": weights == "tf-idf", "row_norm": "mean"})
+    config = Config(tf="count", idf=weights == "tf-idf", row_norm="mean")
     data = read_training_data(train, None, config)
     features, X = data.features, data.X
     judged_X, judged_Y = read_rows(features, data.labels, judge, "auto", BadLines())
@@ -106,7 +106,7 @@ def fit_and_judge(rows: Rows, key: Mapping[str, Any], threads: int) -> Record:
     }  # fmt: skip
     began = time.process_time()
     try:
-        model = labeltree.train(rows.X, indicator, threads=threads, **FIXED, **given)
+        model = labeltree.train(rows.X, indicator, threads=threads, config=Config(**FIXED, **given))
     except TrainingError as error:
         return {**dict.fromkeys(METRICS, 0.0), "diverged": str(error), **about}
     seconds = time.process_time() - began

@@ -38,7 +38,7 @@ from experiments.hsm_vs_plt_records import (
 from experiments.ledger import Ledger, Record, run_missing
 from experiments.sets import Defaults, Files, add_set_options, chosen_sets, run_sets
 from experiments.writing import command_of, output_folder, parser_of, write_csv
-from labeltree.config import make_config
+from labeltree.config import Config
 from labeltree.data.bad_lines import BadLines
 from labeltree.data.rows import LabelRows, SparseRows, pointers
 from labeltree.errors import TrainingError
@@ -68,7 +68,7 @@ class Rows(NamedTuple):
 
 def read(train: Path, judge: Path) -> Rows:
     """Both files with labeltree's default features: TF-IDF for texts, rows of length 1."""
-    data = read_training_data(train, None, make_config())
+    data = read_training_data(train, None, Config())
     return Rows(data.X, data.Y, *read_rows(data.features, data.labels, judge, "auto", BadLines()))
 
 
@@ -114,7 +114,7 @@ def fit_and_judge(rows: Rows, key: Mapping[str, Any], threads: int) -> Record:
     about = {"n_train": Y.n_rows, "n_judged": rows.judged_Y.n_rows, "n_labels": Y.n_labels}
     began = time.process_time()
     try:
-        model = labeltree.train(rows.X, indicator, threads=threads, **given)
+        model = labeltree.train(rows.X, indicator, threads=threads, config=Config(**given))
     except TrainingError as error:
         nothing = np.full((rows.judged_Y.n_rows, K), -1), np.zeros((rows.judged_Y.n_rows, K))
         return {**judge(*nothing, rows.judged_Y), **about, "diverged": str(error)}

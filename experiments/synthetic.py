@@ -24,6 +24,7 @@ from experiments.synthetic_exact import predict_exactly
 from experiments.synthetic_page import draw_figure, write_synthetic_page
 from experiments.synthetic_readings import GEOMETRIES, reading_keys, run_reading
 from experiments.writing import command_of, output_folder, parser_of, write_csv
+from labeltree.config import Config
 
 SIZES = {"n_rows": 100_000, "runs": 50, "draws": 20, "rows_of_reading": 20_000, "geometries": len(GEOMETRIES)}
 QUICK = {"n_rows": 2000, "runs": 3, "draws": 2, "rows_of_reading": 1000, "geometries": 2}
@@ -102,7 +103,7 @@ def train_tree(train: Sample, link: str, C: float, seed: int, threads: int) -> l
     names = [str(label) for label in range(train.Y.shape[1])]
     settings = TRAINING | {"C": C, "link": link, "seed": seed}
     Y = csr_matrix(train.Y.astype(np.int8))
-    return labeltree.train(train.X, Y, label_names=names, threads=threads, **settings)
+    return labeltree.train(train.X, Y, label_names=names, threads=threads, config=Config(**settings))
 
 
 def top_of_model(model: labeltree.Model, X: NDArray[np.float32], threads: int) -> Top:

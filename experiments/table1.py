@@ -24,6 +24,7 @@ from experiments.ledger import Ledger, Record, run_missing
 from experiments.sets import Files, run_sets
 from experiments.table1_systems import SYSTEMS, System, peer_records
 from experiments.writing import command_of, output_folder, parser_of, write_csv
+from labeltree.config import Config, make_config
 from labeltree.errors import TrainingError
 from labeltree.metrics import evaluate
 
@@ -41,11 +42,12 @@ def measure(train: Path, test: Path, key: Mapping[str, Any], threads: int, folde
     Training that diverges is a result too: nothing is tuned here.
     """
     settings = {**key["settings"], "seed": key["seed"]}
+    config = make_config(settings, preset=settings.pop("preset", None))
     with contextlib.suppress(TrainingError):
-        warm_up(train, settings, threads, folder)
+        warm_up(train, config, threads, folder)
     began = time.process_time(), time.perf_counter()
     try:
-        model = labeltree.train(train, threads=threads, **settings)
+        model = labeltree.train(train, threads=threads, config=config)
     except TrainingError as error:
         return {"diverged": str(error)}
     cpu_seconds, wall_seconds = time.process_time() - began[0], time.perf_counter() - began[1]
@@ -74,8 +76,8 @@ def measure(train: Path, test: Path, key: Mapping[str, Any], threads: int, folde
     }
 
 
-def warm_up(train: Path, settings: Mapping[str, Any], threads: int, folder: Path) -> None:
-    """Compile what the settings need, by training on the first rows."""
+def warm_up(train: Path, config: Config, threads: int, folder: Path) -> None:
+    """Compile what the config needs, by training on the first rows."""
     with train.open("rb") as source:
         lines = list(itertools.islice(source, WARM_UP_ROWS))
     header = lines[0].split()
@@ -83,7 +85,7 @@ def warm_up(train: Path, settings: Mapping[str, Any], threads: int, folder: Path
         lines[0] = b"%d %b %b\n" % (len(lines) - 1, *header[1:])
     few = folder / "few.txt"
     few.write_bytes(b"".join(lines))
-    model = labeltree.train(few, threads=threads, **settings)
+    model = labeltree.train(few, threads=threads, config=config)
     model.predict_arrays(model.read(few)[0], K, threads=1)
 
 

@@ -14,6 +14,7 @@ import labeltree
 from experiments import theory_exact as exact
 from experiments.theory_checks import Check
 from experiments.theory_exact import Array, Distribution
+from labeltree.config import Config
 
 # Label sets and their numbers of rows. The first x is the paper's counterexample, the second has rows
 # without labels, the third one label per row. 450 rows: too few to hold some out for the calibration of
@@ -62,7 +63,8 @@ def training_rows(times: int = 1) -> tuple[Array, list[list[str]]]:
 def trained_probabilities(tree: str, link: str, settings: dict[str, Any], times: int = 1) -> Array:
     """(n_x, n_labels) what a trained model says."""
     X, Y = training_rows(times)
-    model = labeltree.train(X, Y, label_names=LABELS, tree=tree, arity=2, link=link, threads=1, **settings)
+    config = Config(tree=tree, arity=2, link=link, **settings)
+    model = labeltree.train(X, Y, label_names=LABELS, threads=1, config=config)
     return model.probability(np.eye(len(ROWS)), LABELS, threads=1).astype(np.float64)
 
 

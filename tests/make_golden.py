@@ -27,6 +27,9 @@ SMALL: dict[str, Any] = dict(
 )
 
 
+HUFFMAN = {name: value for name, value in SMALL.items() if name != "max_leaves"}
+
+
 def vector_rows(rows: list[Any]) -> SparseRows:
     """Rows written as lists of [column, value]."""
     entries = [entry for row in rows for entry in row]
@@ -43,13 +46,15 @@ def golden_models() -> dict[str, tuple[Model, list[Any]]]:
     toy = make_toy(120, seed=3)
     renamed = [[f"café:{label}" if label == LABELS[0] else label for label in labels] for labels in toy.Y]
     text = labeltree.train(toy.texts, renamed, word_ngrams=2, ngram_buckets=64, min_count=2, **SMALL)
-    vectors = labeltree.train(toy.X, _with_absent_label(toy), tree="huffman", **SMALL)
+    vectors = labeltree.train(toy.X, _with_absent_label(toy), tree="huffman", **HUFFMAN)
     ensemble = labeltree.train(toy.texts, toy.Y, trees=2, tf="count", row_norm="mean", **SMALL)
     many = make_toy(600, seed=4)  # enough rows to calibrate on
-    tree = dict(arity=2, max_leaves=3, dim=2, epochs=2)
+    tree = dict(arity=2, max_leaves=3)
     sparse = labeltree.train(many.X, _with_absent_label(many), nodes="sparse", **tree)
-    both = labeltree.train(many.texts, many.Y, nodes="both", trees=2, loss="log", bias=1.0, prune=0.5, **tree)
-    softmax = labeltree.train(toy.texts, toy.Y, tree="huffman", link="hsm", **SMALL)
+    both = labeltree.train(
+        many.texts, many.Y, nodes="both", trees=2, loss="log", bias=1.0, prune=0.5, dim=2, epochs=2, **tree
+    )
+    softmax = labeltree.train(toy.texts, toy.Y, tree="huffman", link="hsm", **HUFFMAN)
     picked = labeltree.train(many.X, _with_absent_label(many), nodes="sparse", link="hsm", **tree)
     return {
         "text-1.labeltree": (text, QUERIES),

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from labeltree.config import Config, effective
 from labeltree.data.rows import SparseRows
 from labeltree.model import Model
 from labeltree.nodes.quantized import QuantizedParameters
@@ -18,6 +19,12 @@ WORDS_PER_LABEL = 3
 NOISE_WORDS = 10
 LABELS = [f"topic-{label}" for label in range(N_LABELS)]
 N_FEATURES = N_LABELS * WORDS_PER_LABEL + NOISE_WORDS
+
+
+def with_effect(**given: Any) -> dict[str, Any]:
+    """Parameters of a grid without those that have no effect at one of its points."""
+    kept = effective(Config(**{name: given[name] for name in Config().to_dict() if name in given}))
+    return {name: value for name, value in given.items() if name in kept or not hasattr(Config, name)}
 
 
 class Toy(NamedTuple):

@@ -14,7 +14,7 @@ from labeltree.data.rows import SparseRows
 from labeltree.errors import DataError, LabelTreeError, ParameterError, TrainingError
 
 TEXTS, Y = ["one two", "three four", "one four"], [["a"], ["b"], ["a", "b"]]
-SMALL: dict[str, Any] = dict(dim=4, epochs=1)
+SMALL: dict[str, Any] = dict(nodes="dense", dim=4, epochs=1)
 
 
 def matrix(*values: Any) -> Any:
@@ -77,7 +77,8 @@ BAD_DATA: list[tuple[str, type[LabelTreeError], str, tuple[Any, ...], dict[str, 
     ("arity of 1", ParameterError, "arity must be at least 2, or 0", (TEXTS, Y), {"arity": 1}),
     ("dim of 0", ParameterError, "dim must be at least 1", (TEXTS, Y), {"dim": 0}),
     ("dim too large", ParameterError, "dim must be at most", (TEXTS, Y), {"dim": 10**9}),
-    ("dim is a string", ParameterError, "dim must be of type int", (TEXTS, Y), {"dim": "8"}),
+    ("dim is a word", ParameterError, "dim must be a whole number", (TEXTS, Y), {"dim": "eight"}),
+    ("dim without effect", ParameterError, "it needs nodes=dense or both", (TEXTS, Y), {"nodes": "sparse"}),
     ("dim is a fraction", ParameterError, "dim must be of type int", (TEXTS, Y), {"dim": 2.5}),
     ("dim is True", ParameterError, "dim must be of type int", (TEXTS, Y), {"dim": True}),
     ("lr is NaN", ParameterError, "lr must be finite", (TEXTS, Y), {"lr": float("nan")}),

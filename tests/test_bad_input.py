@@ -21,7 +21,7 @@ from labeltree.errors import DataError, LabelTreeError, ParameterError, TreeErro
 from labeltree.training import estimate
 
 GOOD_LINES = b"__label__a one two\n__label__b three four\n" * 4
-SMALL: dict[str, Any] = dict(dim=4, epochs=1)
+SMALL: dict[str, Any] = dict(max_iterations=2)
 GZIPPED, PACKED = gzip.compress(GOOD_LINES), lzma.compress(GOOD_LINES)
 
 # name of the file, its content, what the message says beside the file's name
@@ -108,7 +108,7 @@ BAD_CONFIGS: list[tuple[str, bytes, str]] = [
     ("not TOML", b"dim = = 3\n", "not valid TOML"),
     ("not UTF-8", b"dim = 3 # \xff\n", "not valid TOML"),
     ("unknown key", b"dimension = 3\n", "'dimension'"),
-    ("wrong type", b'dim = "many"\n', "dim must be of type int, but is 'many'"),
+    ("wrong type", b'dim = "many"\n', "dim must be a whole number, but is 'many'"),
     ("a section", b"[training]\nlr = 0.1\n", "'training'"),
     ("out of range", b"batch-size = 0\n", "batch_size must be at least 1, but is 0"),
     ("infinite", b"lr = inf\n", "lr must be finite"),
@@ -150,7 +150,7 @@ def test_bad_file(
     for function in (labeltree.train, estimate):
         refuse(DataError, words, function, path, **SMALL)
         refuse(DataError, name, function, path, **SMALL)
-    assert cli.main(["train", str(path), "-o", str(tmp_path / "out"), "--dim", "4", "-q"]) == 1
+    assert cli.main(["train", str(path), "-o", str(tmp_path / "out"), "-q"]) == 1
     captured = capsys.readouterr()
     assert captured.err.startswith("Error: ")
     assert words in captured.err

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 from safetensors.numpy import save as safetensors_bytes
-from small_data import make_toy
+from small_data import make_toy, with_effect
 
 import labeltree
 from labeltree import cli
@@ -67,7 +67,7 @@ def softmax_contents(tmp_path_factory: pytest.TempPathFactory) -> dict[str, byte
         how: dict[str, Any] = dict(
             nodes=nodes, link="hsm", dim=20, epochs=2, arity=2, max_leaves=3, prune=0.0
         )
-        labeltree.train(TOY.texts, TOY.Y, **how).save(folder / nodes)
+        labeltree.train(TOY.texts, TOY.Y, **with_effect(**how)).save(folder / nodes)
         found[nodes] = (folder / nodes).read_bytes()
     return found
 
@@ -272,6 +272,11 @@ FORGED: dict[str, tuple[Callable[[Tensors, dict[str, Any]], None], str]] = {
     "config of another size": (configure(dim=201), "embedding"),
     "config with n-grams": (configure(word_ngrams=2), "bucket_row"),
     "config of another type": (configure(lowercase="yes"), "lowercase"),
+    "chosen is a list": (tell(chosen=[]), "model"),
+    "chosen for other nodes": (tell(chosen={"sparse": {"arity": 3}}), "chosen has 'sparse'"),
+    "chosen is no mapping": (tell(chosen={"dense": 3}), "model"),
+    "chosen that is never left to the data": (tell(chosen={"dense": {"dim": 3}}), "chosen has 'dense'"),
+    "chosen out of range": (tell(chosen={"dense": {"arity": -1}}), "arity must be at least 0"),
 }
 
 

@@ -258,7 +258,7 @@ def test_single_vectors_are_what_the_peers_get(toy: Prepared, tmp_path: Path) ->
 
     import labeltree
 
-    model = labeltree.train(str(toy.train.source), epochs=2)
+    model = labeltree.train(str(toy.train.source))
     model.save(tmp_path / "model")
     given: list[Any] = []
     answers: list[list[int]] = []

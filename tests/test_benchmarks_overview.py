@@ -86,7 +86,7 @@ def standing(*records: Record) -> Standing:
 def winning() -> list[Record]:
     """Runs with which every bar is reached."""
     peers = [record(peer, 20.0, -5.0) for peer in PEERS]
-    return [record("labeltree"), record("labeltree-xt", 1.5, -5.1), *peers]
+    return [record("labeltree-dense"), record("labeltree-xt", 1.5, -5.1), *peers]
 
 
 def verdicts(records: list[Record]) -> dict[str, list[str]]:
@@ -161,16 +161,16 @@ def test_one_stand_in_with_runs_is_enough(tools: dict[str, Tool]) -> None:
 def test_a_peer_without_runs_of_one_thread_counts_with_more(
     n_runs: int, shown: str, tools: dict[str, Tool]
 ) -> None:
-    ours = [record("labeltree") for _ in range(3)] + [record("labeltree-xt") for _ in range(3)]
-    runs = [*ours, record("labeltree-sparse", threads=2), record("extremetext", 9.0, threads=4)]
+    ours = [record("labeltree-dense") for _ in range(3)] + [record("labeltree-xt") for _ in range(3)]
+    runs = [*ours, record("labeltree", threads=2), record("extremetext", 9.0, threads=4)]
     runs += [record("extremetext", 20.0, -5.0, threads=2) for _ in range(n_runs)]
     found = standing_of([*runs, record("omikuji-1"), record("omikuji-1", threads=2)], COOKING, tools)
     counted = {tool: [run["threads"] for run in of_tool] for tool, of_tool in found.runs.items()}
     assert counted == {
-        "labeltree": [1] * 3, "labeltree-xt": [1] * 3, "omikuji-1": [1], "extremetext": [2] * n_runs
+        "labeltree-dense": [1] * 3, "labeltree-xt": [1] * 3, "omikuji-1": [1], "extremetext": [2] * n_runs
     }  # fmt: skip
     assert same_work(found)[0][-2] == f"{shown} with 2 threads"
-    assert f"| extremetext  | {n_runs} with 2 threads |" in overview(runs, tools)
+    assert f"| extremetext     | {n_runs} with 2 threads |" in overview(runs, tools)
     note = f"{n_runs} run{'s' * (n_runs > 1)} with 2 threads"
     assert f"quickest to predict, the original ({note}) |" in readme_section(runs, tools)
 
@@ -211,20 +211,20 @@ def test_tools_without_runs_are_not_measured() -> None:
     assert found["same work"] == found["size"] == ["not measured"]
     assert found["defaults"] == ["not measured (extremetext)"] * 2
     assert found["batch"] == ["not measured (extremetext)", "reached"]
-    without_us = verdicts([run for run in winning() if run["tool"] != "labeltree"])
-    assert without_us["defaults"] == without_us["batch"] == ["not measured (labeltree)"] * 2
+    without_us = verdicts([run for run in winning() if run["tool"] != "labeltree-dense"])
+    assert without_us["defaults"] == without_us["batch"] == ["not measured (labeltree-dense)"] * 2
     assert outcome({}) == "not measured"
     assert outcome({"a": None, "b": False}) == "MISSED (b)"  # that a may miss it too changes nothing
 
 
 def test_bars_use_means_and_tell_of_few_runs() -> None:
-    slow, fast = record("labeltree", 3.0), record("labeltree", 1.0)  # mean: 20 µs per text
-    others = [run for run in winning() if run["tool"] != "labeltree"]
+    slow, fast = record("labeltree-dense", 3.0), record("labeltree-dense", 1.0)  # mean: 20 µs per text
+    others = [run for run in winning() if run["tool"] != "labeltree-dense"]
     assert batches(standing(slow, fast, *others))[0][1] == "20.00"
     few = standing(slow, fast, fast, *others)
-    assert shown_runs(few, ("labeltree",)) == "3"
-    assert shown_runs(few, ("labeltree", "extremetext")) == "fewer than 3: extremetext 1"
-    assert shown_runs(few, ("labeltree", *PEERS)) == "fewer than 3: 4 of 5 tools, least 1"
+    assert shown_runs(few, ("labeltree-dense",)) == "3"
+    assert shown_runs(few, ("labeltree-dense", "extremetext")) == "fewer than 3: extremetext 1"
+    assert shown_runs(few, ("labeltree-dense", *PEERS)) == "fewer than 3: 4 of 5 tools, least 1"
     assert shown_runs(few, ("absent",)) == "0"
     section = bars_section([few])
     assert "; 10 of those reached rest on fewer than 3 runs" in section
@@ -233,65 +233,74 @@ def test_bars_use_means_and_tell_of_few_runs() -> None:
 
 
 def test_newest_runs_stand_side_by_side() -> None:
-    old, peer = record("labeltree", fingerprint="old"), record("extremetext", fingerprint="e")
-    runs = [old, peer, record("labeltree"), record("labeltree"), record("labeltree", data="bibtex")]
+    old, peer = record("labeltree-dense", fingerprint="old"), record("extremetext", fingerprint="e")
+    runs = [
+        old,
+        peer,
+        record("labeltree-dense"),
+        record("labeltree-dense"),
+        record("labeltree-dense", data="bibtex"),
+    ]
     assert newest(runs, COOKING) == [peer, *runs[2:4]]
-    elsewhere = record("labeltree", machine="another")
+    elsewhere = record("labeltree-dense", machine="another")
     assert newest([*runs, elsewhere], COOKING) == [elsewhere]  # times of two machines do not compare
     assert newest(runs, "absent") == []
 
 
 def test_a_repeat_counts_once(tools: dict[str, Tool]) -> None:
-    first, again, failed = (record("labeltree", points=points, repeat=1) for points in (1.0, 2.0, 3.0))
+    first, again, failed = (record("labeltree-dense", points=points, repeat=1) for points in (1.0, 2.0, 3.0))
     failed["error"] = "no memory"
-    other = record("labeltree", repeat=2)
+    other = record("labeltree-dense", repeat=2)
     assert newest([first, other, again], COOKING) == [again, other]
     assert newest([first, failed], COOKING) == [first]
     assert newest([failed, first], COOKING) == [first]
-    assert newest([first, record("labeltree", repeat=1, threads=2)], COOKING)[0] == first
+    assert newest([first, record("labeltree-dense", repeat=1, threads=2)], COOKING)[0] == first
 
 
 def test_tells_which_runs_are_of_an_earlier_state(tools: dict[str, Tool]) -> None:
-    now = record("labeltree", fingerprint=tools["labeltree"].fingerprint)
+    now = record("labeltree-dense", fingerprint=tools["labeltree-dense"].fingerprint)
     runs = [now, record("omikuji-1"), record("omikuji-1", data="bibtex"), record("gone")]
     assert outdated(runs, tools) == [f"omikuji-1 ({COOKING}, bibtex)", f"gone ({COOKING})"]
 
 
 def test_standing_leaves_out_failures_and_more_threads(tools: dict[str, Tool]) -> None:
     failed = {"error": "no memory"}
-    runs = [record("extremetext"), record("labeltree"), record("labeltree", threads=2),
-            record("fasttext-hs") | failed, record("labeltree") | failed]  # fmt: skip
+    runs = [record("extremetext"), record("labeltree-dense"), record("labeltree-dense", threads=2),
+            record("fasttext-hs") | failed, record("labeltree-dense") | failed]  # fmt: skip
     found = standing_of(runs, COOKING, tools)
-    assert {tool: len(of_tool) for tool, of_tool in found.runs.items()} == {"labeltree": 1, "extremetext": 1}
-    assert list(found.runs) == ["labeltree", "extremetext"]  # in the order of the tools
+    assert {tool: len(of_tool) for tool, of_tool in found.runs.items()} == {
+        "labeltree-dense": 1,
+        "extremetext": 1,
+    }
+    assert list(found.runs) == ["labeltree-dense", "extremetext"]  # in the order of the tools
     assert "labeltree-xt" not in found.peers
     assert found.peers["vowpalwabbit-plt"] == ("vectors",)
 
 
 def test_overview_marks_the_best_and_names_circumstances(tools: dict[str, Tool]) -> None:
-    runs = [record("labeltree", parse_cpu_s=0.1, date="2030-01-02"), record("fasttext-hs", 2.0, 1.0),
+    runs = [record("labeltree-dense", parse_cpu_s=0.1, date="2030-01-02"), record("fasttext-hs", 2.0, 1.0),
             record("omikuji-1") | {"error": "no memory"}]  # fmt: skip
     page = overview(runs, tools)
     ours, theirs = (
         [cell.strip() for cell in line.split("|")[1:-1]] for line in page.splitlines()
-        if line.startswith(("| labeltree ", "| fasttext-hs "))
+        if line.startswith(("| labeltree-dense ", "| fasttext-hs "))
     )  # fmt: skip
-    best = ["labeltree", "1", "60.00", "40.00", "30.00", "**2.00**", "0.100", "**1.00**"]
+    best = ["labeltree-dense", "1", "60.00", "40.00", "30.00", "**2.00**", "0.100", "**1.00**"]
     assert ours[:8] == best
     assert theirs[:8] == ["fasttext-hs", "1", "**61.00**", "**41.00**", "**31.00**", "4.00", "-", "2.00"]
     assert f"[Every number with its spread]({COOKING}.md)" in page
     assert "Made on 2030-01-02" in page
-    assert "fasttext-hs 1.0, labeltree 1.0" in page
+    assert "fasttext-hs 1.0, labeltree-dense 1.0" in page
     assert "omikuji-1, 1 thread: failed: no memory" in page
     assert all(f"| {name} " in page for name in SETS)  # a bar without runs is there, too
 
 
 def test_readme_shows_the_best_peers_only(tools: dict[str, Tool]) -> None:
     runs = [
-        record("labeltree"), record("labeltree-sparse", 1.0, 2.0),
+        record("labeltree-dense"), record("labeltree", 1.0, 2.0),
         record("extremetext", 50.0, -9.0), record("fasttext-hs", 3.0, -1.0),
         record("napkinxc-plt", 30.0, 4.0), record("vowpalwabbit-plt", 2.0, -2.0),
-        record("fasttext-ova", 9.0, -3.0), record("labeltree", data="bibtex"),
+        record("fasttext-ova", 9.0, -3.0), record("labeltree-dense", data="bibtex"),
     ]  # fmt: skip
     section = readme_section(runs, tools)
     cells = [[cell.strip() for cell in line.split("|")] for line in section.splitlines() if "run)" in line]
@@ -325,13 +334,13 @@ def test_command_writes_both_without_data(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 def test_a_page_per_data_set_has_every_tool(tools: dict[str, Tool], tmp_path: Path) -> None:
-    runs = [*winning(), record("labeltree", threads=2), record("labeltree", data="bibtex")]
+    runs = [*winning(), record("labeltree-dense", threads=2), record("labeltree-dense", data="bibtex")]
     write_pages(runs, tools, tmp_path)
     assert {path.name for path in tmp_path.iterdir()} == {f"{COOKING}.md", "bibtex.md", "README.md"}
     text = (tmp_path / f"{COOKING}.md").read_text()
     first = [line.split("|")[1].strip() for line in text.splitlines() if line.startswith("| ")]
     table = first[1 : first.index("tool", 1)]
-    assert table == ["labeltree", "labeltree", "labeltree-xt", *PEERS]
+    assert table == ["labeltree-dense", "labeltree-dense", "labeltree-xt", *PEERS]
     assert "(new): " in text  # of which state the runs are
 
 
@@ -346,3 +355,10 @@ def test_what_stands_in_the_docs_is_what_the_runs_give(tools: dict[str, Tool], t
     write_pages(records, tools, tmp_path)
     for path in tmp_path.glob("*.md"):
         assert path.read_text(encoding="utf-8") == (folder / path.name).read_text(encoding="utf-8")
+
+
+def test_the_bare_name_is_the_default_and_all_runs_have_names_of_today(tools: dict[str, Tool]) -> None:
+    assert tools["labeltree"].settings == {}
+    assert tools["labeltree-dense"].settings == {"nodes": "dense"}
+    records = compare.Ledger(compare.ROOT / "docs" / "results").records
+    assert {record["tool"] for record in records} <= set(tools)

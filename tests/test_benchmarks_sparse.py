@@ -28,7 +28,7 @@ def tools() -> dict[str, Tool]:
 
 
 def record(tool: str, factor: float = 1.0, points: float = 0.0, data: str = WORDNET, **given: Any) -> Record:
-    """A run that costs ``factor`` times what labeltree-sparse's does, with so many points of P@k more."""
+    """A run that costs ``factor`` times what labeltree's does, with so many points of P@k more."""
     costs = {
         "train_cpu_s": 10.0, "model_bytes": 1e6, "train_peak_bytes": 1e8, "predict_peak_bytes": 1e8,
         "batch_vectors_us": 5.0, "p50_vectors_us": 8.0,
@@ -73,9 +73,9 @@ def test_all_bars_reached(data: str, tools: dict[str, Tool]) -> None:
         ("omikuji-1", {"p@3": 85.19}, "one_tree", ["reached"]),
         ("omikuji-1", {"p@3": 85.21}, "one_tree", ["MISSED (omikuji-1)"]),
         ("omikuji-3", {"p@3": 99.0}, "one_tree", ["reached"]),  # not one tree
-        ("omikuji-3", {"p@5": 80.5}, "several_trees", ["MISSED (labeltree-sparse-3, labeltree-both)"]),
+        ("omikuji-3", {"p@5": 80.5}, "several_trees", ["MISSED (labeltree-3, labeltree-both)"]),
         ("omikuji-3", {"p@5": 80.4}, "several_trees", ["reached (labeltree-both)"]),
-        ("labeltree-both", {"p@3": 82.0}, "several_trees", ["MISSED (labeltree-sparse-3, labeltree-both)"]),
+        ("labeltree-both", {"p@3": 82.0}, "several_trees", ["MISSED (labeltree-3, labeltree-both)"]),
         # Omikuji stands beside our whole process (10 s), PECOS beside ours without parsing (6 s).
         ("omikuji-1", {"train_cpu_s": 10.0}, "training", ["MISSED (omikuji-1)", "reached"]),
         ("omikuji-3", {"train_cpu_s": 9.0}, "training", ["reached", "MISSED (omikuji-3)"]),
@@ -86,8 +86,8 @@ def test_all_bars_reached(data: str, tools: dict[str, Tool]) -> None:
         ("napkinxc-plt", {"p50_vectors_us": 1.0, "p@1": 94.0}, "single_rows", ["reached"]),  # not as accurate
         ("napkinxc-plt", {"model_bytes": 9e5}, "costs",
          ["reached", "MISSED (napkinxc-plt)", "reached", "reached"]),
-        ("labeltree-sparse-log", {"ece@5": 0.03}, "probabilities", ["MISSED (labeltree-sparse-log)"]),
-        ("labeltree-sparse", {"ece@5": 0.9}, "probabilities", ["reached"]),  # shown only
+        ("labeltree-log", {"ece@5": 0.03}, "probabilities", ["MISSED (labeltree-log)"]),
+        ("labeltree", {"ece@5": 0.9}, "probabilities", ["reached"]),  # shown only
     ],
 )  # fmt: skip
 def test_one_number_decides(
@@ -120,17 +120,17 @@ def test_missing_runs_are_not_measured(tools: dict[str, Tool]) -> None:
 
 def test_determinism_compares_models_of_the_same_seed() -> None:
     def cells(*digests: tuple[int, int, str]) -> list[str]:
-        runs = [record("labeltree-sparse", threads=t, repeat=r, model_digest=d) for t, r, d in digests]
-        parts = [{"labeltree-sparse": [run for run in runs if (run["threads"] > 1) == many]}
+        runs = [record("labeltree", threads=t, repeat=r, model_digest=d) for t, r, d in digests]
+        parts = [{"labeltree": [run for run in runs if (run["threads"] > 1) == many]}
                  for many in (False, True)]  # fmt: skip
         (row,) = sparse_bars.determinism(Standing(WORDNET, parts[0], {}, parts[1]))
         return [row[0], row[-1]]
 
     assert cells((1, 1, "a"), (1, 2, "b"), (2, 1, "a"), (2, 2, "b")) == ["2 of 2", "reached"]
     assert cells((1, 1, "a"), (1, 2, "b"), (2, 1, "a"), (2, 2, "a")) == [
-        "1 of 2", "MISSED (labeltree-sparse)",
+        "1 of 2", "MISSED (labeltree)",
     ]  # fmt: skip
-    assert cells((1, 1, "a"), (2, 2, "b")) == ["-", "not measured (labeltree-sparse)"]
+    assert cells((1, 1, "a"), (2, 2, "b")) == ["-", "not measured (labeltree)"]
 
 
 def test_page_has_the_section_once_there_are_runs(tools: dict[str, Tool]) -> None:
@@ -139,7 +139,7 @@ def test_page_has_the_section_once_there_are_runs(tools: dict[str, Tool]) -> Non
     assert title in page
     assert "| ECE@5" in page
     assert all(f"### {bar.title}" in page for bar in sparse_bars.BARS)
-    dense = overview([record("labeltree") | {"ece@5": None}], tools)
+    dense = overview([record("labeltree-dense") | {"ece@5": None}], tools)
     assert title not in dense
     assert "ECE@5" not in dense
 

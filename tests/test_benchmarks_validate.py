@@ -41,11 +41,9 @@ def test_combinations_are_typed_and_complete() -> None:
     assert varied == ["arity", "balanced"]
     assert found[0] == {"arity": 4, "max_leaves": 3, "balanced": True}
     assert len(found) == 4
-    assert validate.combinations(["C=0.5,1"])[0] == [
-        {"C": 0.5, "nodes": "sparse"}, {"C": 1.0, "nodes": "sparse"},
-    ]  # fmt: skip
+    assert validate.combinations(["C=0.5,1"])[0] == [{"C": 0.5}, {"C": 1.0}]
     assert validate.combinations([]) == ([{}], [])
-    for wrong in ("depth=3", "arity", "arity=x", "balanced=1"):
+    for wrong in ("depth=3", "arity", "arity=x", "balanced=2"):
         with pytest.raises(SystemExit, match=wrong.partition("=")[0]):
             validate.combinations([wrong])
 
@@ -70,7 +68,7 @@ def test_command_measures_every_combination(
     validate.main(["--data", "toy,absent", "--set", "C=0.001,1", "--set", "arity=8"])
     printed = capsys.readouterr().out
     assert "absent: skipped" in printed
-    assert "fixed: {'arity': 8, 'nodes': 'sparse'}" in printed
+    assert "fixed: {'arity': 8}" in printed
     weak, strong = (
         [cell.strip() for cell in line.split("|")[1:-1]]
         for line in printed.splitlines()

@@ -128,7 +128,7 @@ def test_held_out_rows_become_likelier(n_labels: int) -> None:
 def test_a_model_answers_with_calibrated_probabilities(parameters: dict[str, Any], tmp_path: Path) -> None:
     """In every call; and it is the same for any number of threads."""
     data, test = make_toy(600, seed=4), make_toy(60, seed=5)
-    parameters = {"nodes": "sparse", "arity": 2, "max_leaves": 3, "dim": 8, "epochs": 4} | parameters
+    parameters = {"nodes": "sparse", "arity": 2, "max_leaves": 3} | parameters
     model = labeltree.train(data.X, data.Y, threads=1, **parameters)
     maps = [
         search.parameters.calibration for search in model.trees if hasattr(search.parameters, "calibration")

@@ -22,7 +22,7 @@ TOPICS = {
     "cake": "sugar icing oven sponge layer",
     "a:b": "colon separated label name odd",
 }
-SMALL = ["--dim", "8", "--epochs", "5", "--max-leaves", "2", "--quiet"]
+SMALL = ["--max-leaves", "2", "--quiet"]
 DENSE = ["--nodes", "dense"]
 
 
@@ -156,7 +156,7 @@ def test_quiet_prints_nothing(text_data: Path, tmp_path: Path) -> None:
 
 
 def test_verbose_prints_a_line_per_epoch(text_data: Path, tmp_path: Path) -> None:
-    done = run("train", text_data, "-o", tmp_path / "m", *SMALL[:-1], *DENSE, "-v")
+    done = run("train", text_data, "-o", tmp_path / "m", *SMALL[:-1], *DENSE, "--epochs", "5", "-v")
     for epoch in range(1, 6):
         assert f"epoch {epoch}/5" in done.stderr
 
@@ -364,13 +364,34 @@ def test_prob_gives_the_probabilities_of_predict(
 
 def test_inspect(text_model: Path, capsys: pytest.CaptureFixture[str]) -> None:
     facts = json.loads(lines_of(capsys, "inspect", text_model, "--json")[-1])
-    assert facts["config"]["dim"] == 8
+    assert facts["config"]["max_leaves"] == 2
     assert facts["file_bytes"] == text_model.stat().st_size
     text = "\n".join(lines_of(capsys, "inspect", text_model))
-    assert "\n  dim: 8\n" in text
+    assert "\n  dim:" not in text, "it has no effect with sparse nodes"
     assert "\n  max-leaves: 2\n" in text
     assert "\ntraining rows: 80\n" in text
     assert "_" not in text.replace("__label__", "").replace(str(text_model), "")
+
+
+def test_inspect_shows_what_the_data_chose(
+    text_data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "m"
+    given = ["--nodes", "both", "--epochs", "1", "--dim", "4", "-q"]
+    assert cli.main(["train", str(text_data), "-o", str(path), *given]) == 0
+    facts = json.loads(lines_of(capsys, "inspect", path, "--json")[-1])
+    assert (facts["config"]["arity"], facts["config"]["C"]) == (0, 0.0), "as it was given"
+    assert facts["chosen"] == {"dense": {"arity": 16}, "sparse": {"arity": 16, "C": 0.5}}
+    text = lines_of(capsys, "inspect", path)
+    assert "  arity: 16 (dense nodes), 16 (sparse nodes), chosen by the data" in text
+    assert "  C: 0.5 (sparse nodes), chosen by the data" in text
+    assert not any(line.startswith(("chosen", "  eta")) for line in text)
+
+
+def test_inspect_of_a_file_that_does_not_say_what_the_data_chose(capsys: pytest.CaptureFixture[str]) -> None:
+    golden = Path(__file__).parent / "golden" / "sparse-1.labeltree"
+    assert json.loads(lines_of(capsys, "inspect", golden, "--json")[-1])["chosen"] == {}
+    assert "  C: chosen by the data" in lines_of(capsys, "inspect", golden)
 
 
 def test_exported_tree_can_be_trained_on(
@@ -379,7 +400,7 @@ def test_exported_tree_can_be_trained_on(
     tree = tmp_path / "tree.txt"
     assert lines_of(capsys, "inspect", text_model, "--tree", tree) == []  # only a notice, on standard error
     path = tmp_path / "m"
-    assert cli.main(["train", str(text_data), "-o", str(path), *SMALL, "--tree", str(tree)]) == 0
+    assert cli.main(["train", str(text_data), "-o", str(path), "-q", "--tree", str(tree)]) == 0
     assert cli.main(["inspect", str(path), "--tree", str(tmp_path / "again.txt")]) == 0
     assert (tmp_path / "again.txt").read_text() == tree.read_text()
 

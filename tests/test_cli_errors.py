@@ -32,14 +32,16 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (path / "bad.toml").write_text("dim = = 3\n")
     (path / "unknown.toml").write_text("dimension = 3\n")
     (path / "type.toml").write_text('dim = "many"\n')
-    (path / "good.toml").write_text("dim = 4\n")
+    (path / "dense.toml").write_text("dim = 4\n")
+    (path / "rows.xmlc").write_text("2 3 2\n0 0:1\n1 1:1\n")
+    (path / "good.toml").write_text("arity = 4\n")
     (path / "good.tree").write_text("r x a\nr y b\n")
     (path / "numbers.txt").write_text("1 2 3\nand words\n")
     (path / "cycle.tree").write_text("1 2 a\n2 1 b\n")
     (path / "rows.xmlc").write_text("2 3 2\n0 0:1\n1 7:1\n")
     (path / "bad.gz").write_bytes(b"\x1f\x8b\x08 not really")
     model = path / "good.labeltree"
-    options = ["--dim", "4", "--epochs", "1", "--quiet"]
+    options = ["--quiet"]
     assert cli.main(["train", str(path / "data.txt"), "-o", str(model), *options]) == 0
     (path / "cut.labeltree").write_bytes(model.read_bytes()[:2000])
     flipped = bytearray(model.read_bytes())
@@ -65,6 +67,16 @@ BAD = [
     ("train {data.txt} -o {out} --arity 1", 2, "arity"),
     ("train {data.txt} -o {out} --dim zero", 2, "dim"),
     ("train {data.txt} -o {out} --lr -1", 2, "lr"),
+    ("inspect {good.labeltree} --json --tree {out}", 2, "--json has no effect with --tree"),
+    (
+        "train {data.txt} -o {out} --dim 4",
+        2,
+        "dim=4 has no effect where nodes is sparse: it needs nodes=dense",
+    ),
+    ("train {data.txt} -o {out} --lr 0.1", 2, "lr=0.1 has no effect"),
+    ("train {data.txt} -o {out} --config {dense.toml}", 2, "dim=4 has no effect"),
+    ("train {data.txt} --dry-run --no-lowercase --format xmlc", 2, "lowercase=no has no effect where input"),
+    ("train {rows.xmlc} -o {out} --label-prefix x", 2, "label_prefix=x has no effect where input is vectors"),
     ("train {data.txt} -o {out} --lr nan", 2, "lr must be finite"),
     ("train {data.txt} -o {out} --nodes sparse-ish", 2, "dense"),
     ("train {data.txt} -o {out} --optimizer adam", 2, "adagrad"),
@@ -76,7 +88,7 @@ BAD = [
     ("train {data.txt} -o {out} --config {missing.toml}", 2, "missing.toml"),
     ("train {data.txt} -o {out} --config {bad.toml}", 2, "not valid TOML"),
     ("train {data.txt} -o {out} --config {unknown.toml}", 2, "dimension"),
-    ("train {data.txt} -o {out} --config {type.toml}", 2, "dim must be of type int"),
+    ("train {data.txt} -o {out} --config {type.toml}", 2, "dim must be a whole number, but is 'many'"),
     ("train {data.txt} -o {out} --tree {missing.tree}", 2, "missing.tree"),
     ("train {data.txt} -o {out} --tree {cycle.tree}", 1, "cycle.tree"),
     ("train {data.txt} -o {folder}", 2, "is a folder"),
@@ -269,7 +281,7 @@ def test_what_to_do_without_memory_depends_on_the_command(
 
 def test_trees_are_written_only_if_all_of_them_can_be(folder: Path, tmp_path: Path) -> None:
     model = tmp_path / "m"
-    options = ["--dim", "4", "--epochs", "1", "--trees", "3", "-q"]
+    options = ["--trees", "3", "-q"]
     assert cli.main(["train", str(folder / "data.txt"), "-o", str(model), *options]) == 0
     (tmp_path / "t.2.txt").mkdir()
     assert cli.main(["inspect", str(model), "--tree", str(tmp_path / "t.txt")]) == 2

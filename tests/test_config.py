@@ -11,10 +11,23 @@ from typing import Any
 import numpy as np
 import pytest
 
-from labeltree.config import PRESETS, Config, Parameter, make_config, parameters
+from labeltree.config import PRESETS, Config, check_effects, effective, make_config, parameters
 from labeltree.errors import LabelTreeError, ParameterError
+from labeltree.parameter import Parameter
 
 ALL = list(parameters())
+BY_NAME = {parameter.name: parameter for parameter in ALL}
+WITH_NEEDS = [parameter for parameter in ALL if parameter.needs]
+
+
+def enabling(parameter: Parameter) -> dict[str, Any]:
+    """Values of other parameters with which this one has an effect."""
+    others: dict[str, Any] = {}
+    for need in parameter.needs:
+        name, wanted = next(iter(need.any_of.items()))
+        if name in BY_NAME:
+            others |= {name: wanted[0], **enabling(BY_NAME[name])}
+    return others
 
 
 def ids(parameter: Parameter) -> str:
@@ -41,7 +54,7 @@ def test_every_parameter_is_described(parameter: Parameter) -> None:
 def test_lower_bound(parameter: Parameter) -> None:
     assert parameter.low is not None
     low = parameter.type(parameter.low)
-    assert getattr(make_config({parameter.name: low}), parameter.name) == low
+    assert getattr(make_config({parameter.name: low} | enabling(parameter)), parameter.name) == low
     with pytest.raises(ParameterError, match=f"{parameter.name} must be at least .* but is {low - 1}"):
         make_config({parameter.name: low - 1})
 
@@ -50,7 +63,7 @@ def test_lower_bound(parameter: Parameter) -> None:
 def test_upper_bound(parameter: Parameter) -> None:
     assert parameter.high is not None
     high = parameter.type(parameter.high)
-    assert getattr(make_config({parameter.name: high}), parameter.name) == high
+    assert getattr(make_config({parameter.name: high} | enabling(parameter)), parameter.name) == high
     with pytest.raises(ParameterError, match=f"{parameter.name} must be at most .* but is {high + 1}"):
         make_config({parameter.name: high + 1})
 
@@ -63,7 +76,7 @@ def test_wrong_types(parameter: Parameter, value: Any) -> None:
 
 
 @pytest.mark.parametrize("parameter", [p for p in ALL if p.type in (int, float)], ids=ids)
-@pytest.mark.parametrize("value", [True, "1", math.nan, math.inf])
+@pytest.mark.parametrize("value", [True, "one", "", math.nan, math.inf, "nan", "inf"])
 def test_numbers_are_finite_numbers(parameter: Parameter, value: Any) -> None:
     with pytest.raises(ParameterError, match=parameter.name):
         make_config({parameter.name: value})
@@ -72,7 +85,7 @@ def test_numbers_are_finite_numbers(parameter: Parameter, value: Any) -> None:
 @pytest.mark.parametrize("parameter", [p for p in ALL if p.choices], ids=ids)
 def test_choices(parameter: Parameter) -> None:
     for choice in parameter.choices:
-        others = {"nodes": "dense"} if choice == "learned" else {}
+        others = {"nodes": "dense"} if choice == "learned" else enabling(parameter)
         assert getattr(make_config({parameter.name: choice, **others}), parameter.name) == choice
     if parameter.open_choice:
         assert getattr(make_config({parameter.name: "some/file"}), parameter.name) == "some/file"
@@ -82,7 +95,7 @@ def test_choices(parameter: Parameter) -> None:
 
 
 def test_a_whole_number_will_do_for_a_fraction() -> None:
-    assert make_config({"lr": 1}).lr == 1
+    assert make_config({"C": 1}).C == 1
 
 
 @pytest.mark.parametrize("prefix", ["", " ", "a b", "\t", "label\n", "\u2003"])
@@ -155,15 +168,130 @@ def test_errors_are_value_errors_too() -> None:
 
 
 def test_values_of_numpy_are_pythons() -> None:
-    given = dict(dim=np.int64(8), lr=np.float32(0.25), idf=np.bool_(False), tree=np.str_("flat"))
+    given = dict(dim=np.int64(8), lr=np.float32(0.25), idf=np.bool_(False), nodes=np.str_("dense"))
     config = make_config(given | {"epochs": np.array(3)})
-    assert config == make_config(dict(dim=8, lr=0.25, idf=False, tree="flat", epochs=3))
+    assert config == make_config(dict(dim=8, lr=0.25, idf=False, nodes="dense", epochs=3))
     assert type(config.dim) is int
-    assert type(config.tree) is str
+    assert type(config.nodes) is str
     json.dumps(config.to_dict())
     for value in (np.array([8]), np.float64(8), np.bool_(True)):
         with pytest.raises(ParameterError, match="dim must be of type int"):
             make_config({"dim": value})
+
+
+@pytest.mark.parametrize("parameter", ALL, ids=ids)
+def test_values_may_be_strings_as_in_a_configuration_file(parameter: Parameter) -> None:
+    others = enabling(parameter)
+    config = make_config({parameter.name: str(parameter.default)} | others)
+    assert config == make_config({parameter.name: parameter.default} | others)
+    assert type(getattr(config, parameter.name)) is parameter.type
+
+
+def test_strings_are_parsed_by_the_type_of_the_parameter(tmp_path: Path) -> None:
+    given = dict(nodes="both", dim="100", balanced="false", idf=" Yes ", C="0.5", lr="1e-2", seed=" 7")
+    expected = dict(nodes="both", dim=100, balanced=False, idf=True, C=0.5, lr=0.01, seed=7)
+    assert make_config(given) == make_config(expected)
+    path = tmp_path / "some.toml"
+    path.write_text("\n".join(f'{name} = "{value}"' for name, value in given.items()))
+    assert make_config(file=path) == make_config(expected)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("seed", "1o0", "seed must be a whole number, but is '1o0'"),
+        ("seed", "1.5", "seed must be a whole number, but is '1.5'"),
+        ("balanced", "maybe", "balanced must be true or false, but is 'maybe'"),
+        ("C", "half", "C must be a number, but is 'half'"),
+        ("C", "-1", "C must be at least 0.0, but is -1.0"),
+    ],
+)
+def test_strings_that_cannot_be_parsed(name: str, value: str, message: str) -> None:
+    with pytest.raises(ParameterError, match=f"^{message}$"):
+        make_config({name: value})
+
+
+@pytest.mark.parametrize("parameter", WITH_NEEDS, ids=ids)
+def test_needs_are_of_parameters_that_are_known(parameter: Parameter) -> None:
+    for need in parameter.needs:
+        for name, wanted in need.any_of.items():
+            if name == "input":
+                assert set(wanted) <= {"text", "vectors"}
+            else:
+                for value in wanted:
+                    Config(**({"nodes": "dense"} | {name: value})).validate()  # a learned tree needs it
+    assert parameter.full_help.startswith(parameter.help)
+    assert "Needs" in parameter.full_help
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (
+            {"dim": 7},
+            "dim=7 has no effect where nodes is sparse: it needs nodes=dense or both; or leave it out",
+        ),
+        ({"lr": 0.1}, "lr=0.1 has no effect"),  # also a value that is the default
+        ({"batch_size": 3}, "it needs nodes=dense or both"),
+        (
+            {"epochs": 99},
+            "epochs=99 has no effect where nodes is sparse and solver is dual: it needs nodes=dense or both, "
+            "or solver=sgd",
+        ),
+        ({"eta": 1.0}, "eta=1.0 has no effect where solver is dual: it needs solver=sgd"),
+        ({"solver": "sgd", "C": 1.0}, "C=1.0 has no effect where solver is sgd: it needs solver=dual"),
+        ({"link": "hsm", "loss": "log"}, "loss=log has no effect where link is hsm: it needs link=plt"),
+        ({"nodes": "dense", "prune": 0.2}, "it needs nodes=sparse or both"),
+        ({"nodes": "dense", "loss": "log"}, "loss=log has no effect where nodes is dense"),  # through solver
+        ({"tree": "flat", "arity": 4}, "it needs tree=kmeans or huffman or complete or learned"),
+        ({"tree": "some/file", "arity": 4}, "arity=4 has no effect where tree is some/file"),
+        ({"tree": "huffman", "balanced": False}, "balanced=no has no effect where tree is huffman"),
+        ({"ngram_buckets": 4}, "ngram_buckets=4 has no effect where word_ngrams is 1"),
+        ({"weighted_words": True, "idf": True}, "idf=yes has no effect where weighted_words is yes"),
+    ],
+)
+def test_a_parameter_without_effect_is_an_error(given: dict[str, Any], message: str, tmp_path: Path) -> None:
+    with pytest.raises(ParameterError) as caught:
+        make_config(given)
+    assert message in str(caught.value)
+    path = tmp_path / "some.toml"
+    path.write_text("\n".join(f"{name} = {json.dumps(value)}" for name, value in given.items()))
+    with pytest.raises(ParameterError, match="has no effect"):
+        make_config(file=path)
+    assert make_config(config=Config(**given)) == Config(**given), "a whole config gives nothing explicitly"
+
+
+def test_steps_are_of_dense_nodes_or_of_the_online_solver() -> None:
+    for others in ({"nodes": "dense"}, {"nodes": "both"}, {"solver": "sgd"}):
+        assert make_config({"epochs": 9, **others}).epochs == 9
+
+
+def test_what_presets_give_need_not_have_an_effect() -> None:
+    assert make_config({"nodes": "sparse"}, preset="paper").dim == 500
+    assert make_config({"dim": 5}, preset="paper").dim == 5
+
+
+def test_what_a_file_gives_may_need_what_is_given_elsewhere(tmp_path: Path) -> None:
+    path = tmp_path / "some.toml"
+    path.write_text('dim = 5\ntree = "learned"\n')
+    assert make_config({"nodes": "dense"}, file=path).dim == 5
+
+
+def test_some_parameters_need_texts() -> None:
+    config = make_config({"tf": "count", "ngram_buckets": 9, "word_ngrams": 2})
+    check_effects(config, ["tf", "word_ngrams", "ngram_buckets"], input="text")
+    for name in ("label_prefix", "weighted_words", "lowercase", "min_count", "word_ngrams", "ngram_buckets",
+                 "tf", "idf"):  # fmt: skip
+        with pytest.raises(ParameterError, match=f"{name}=.* where input is vectors: it needs input=text"):
+            check_effects(config, [name], input="vectors")
+    check_effects(config, ["row_norm", "C"], input="vectors")
+
+
+def test_effective_parameters() -> None:
+    found = effective(Config(), input="vectors")
+    assert {"C", "arity", "row_norm"} <= found.keys()
+    assert not {"dim", "tf", "epochs", "eta", "label_prefix"} & found.keys()
+    assert "tf" in effective(Config())
 
 
 def test_the_nearest_name_is_suggested() -> None:

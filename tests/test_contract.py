@@ -16,7 +16,16 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from small_data import LABELS, N_FEATURES, N_LABELS, empty_rows, make_toy, slow_marginals, take_rows
+from small_data import (
+    LABELS,
+    N_FEATURES,
+    N_LABELS,
+    empty_rows,
+    make_toy,
+    slow_marginals,
+    take_rows,
+    with_effect,
+)
 
 import labeltree
 from labeltree.data.rows import SparseRows
@@ -97,7 +106,7 @@ def train(point: Point, tree_file: Path) -> Train:
 
     def run(X: Any = None, Y: Any = None, **changes: Any) -> Model:
         X = TRAIN.rows(point.kind) if X is None else X
-        return labeltree.train(X, TRAIN.Y if Y is None else Y, **(parameters | changes))
+        return labeltree.train(X, TRAIN.Y if Y is None else Y, **with_effect(**(parameters | changes)))
 
     return run
 

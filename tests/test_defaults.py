@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,11 +12,11 @@ from hypothesis import strategies as st
 
 from labeltree.config import Config
 from labeltree.data.rows import LabelRows
-from labeltree.defaults import MANY_CHILDREN, default_cost, has_rare_labels, with_arity
+from labeltree.defaults import MANY_CHILDREN, chosen_by_data, default_cost, has_rare_labels, resolve
 
 
 def arity(n_labels: int, examples_per_label: float = 30.0, kind: str = "sparse", **given: int) -> int:
-    return with_arity(Config(**given), kind, n_labels, examples_per_label).arity
+    return resolve(Config(**given), kind, n_labels, examples_per_label).arity
 
 
 def test_a_given_arity_stays() -> None:
@@ -58,6 +59,31 @@ def test_no_tree_is_deeper_than_nodes_of_many_children_need(
     groups = n_labels / max_leaves
     least = max(1, math.ceil(math.log(max(groups, 1)) / math.log(MANY_CHILDREN) - 1e-9))
     assert found ** (least + 1) * max_leaves >= n_labels  # at most one level more, for smaller groups
+
+
+@pytest.mark.parametrize(
+    ("given", "kind", "expected"),
+    [
+        (dict(), "sparse", dict(arity=17, C=0.5)),
+        (dict(loss="log"), "sparse", dict(arity=17, C=5.0)),
+        (dict(link="hsm"), "sparse", dict(arity=17, C=5.0)),
+        (dict(arity=4), "sparse", dict(C=0.5)),
+        (dict(arity=4, C=2.0), "sparse", dict()),
+        (dict(solver="sgd"), "sparse", dict(arity=17)),
+        (dict(tree="flat"), "sparse", dict(C=0.5)),
+        (dict(nodes="dense"), "dense", dict(arity=16)),
+        (dict(nodes="both"), "dense", dict(arity=16)),
+        (dict(nodes="both"), "sparse", dict(arity=17, C=0.5)),
+        (dict(nodes="dense", tree="some/file"), "dense", dict()),
+    ],
+)
+def test_the_data_chooses_what_is_left_to_it_and_has_an_effect(
+    given: dict[str, Any], kind: str, expected: dict[str, Any]
+) -> None:
+    config = Config(**given)
+    resolved = resolve(config, kind, 1025, 30.0)
+    assert chosen_by_data(config, resolved) == expected
+    assert resolve(resolved, kind, 10, 1.0) == resolved, "what is resolved stays"
 
 
 def test_rare_labels_have_fewer_than_ten_examples_each() -> None:

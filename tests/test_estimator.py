@@ -22,7 +22,7 @@ from sklearn.preprocessing import MultiLabelBinarizer
 from sklearn.utils.estimator_checks import check_estimator
 
 import labeltree
-from labeltree.config import PRESETS, parameters
+from labeltree.config import PRESETS, Config, parameters
 from labeltree.errors import DataError, LabelTreeError, ParameterError, TreeError
 from labeltree.estimator import LabelTreeClassifier
 
@@ -51,7 +51,11 @@ TOPICS = ["art", "biology", "chess", "dance", "ethics", "film"]
 
 
 def small(**changes: Any) -> LabelTreeClassifier:
-    return LabelTreeClassifier(**{"dim": 16, "epochs": 20, "threads": 1, "batch_size": 8} | changes)
+    return LabelTreeClassifier(**{"threads": 1} | changes)
+
+
+def small_dense(**changes: Any) -> LabelTreeClassifier:
+    return small(**{"nodes": "dense", "dim": 16, "epochs": 20, "batch_size": 8} | changes)
 
 
 def make_texts(n_rows: int, seed: int) -> tuple[list[str], list[list[str]]]:
@@ -136,8 +140,33 @@ def test_fit_validates_what_the_constructor_took() -> None:
 
 
 def test_numbers_of_numpy_are_parameters_too() -> None:
-    classifier = small(dim=np.int64(8), lr=np.float32(0.25), idf=np.bool_(False), threads=np.int32(1))
+    classifier = small_dense(dim=np.int64(8), lr=np.float32(0.25), idf=np.bool_(False), threads=np.int32(1))
     assert classifier.fit(TRAIN_TEXTS, TRAIN_LABELS).model_.config.dim == 8
+
+
+def test_a_parameter_without_effect_is_an_error() -> None:
+    with pytest.raises(ParameterError, match=r"lr=0\.3 has no effect where nodes is sparse"):
+        small(lr=0.3).fit(TRAIN_TEXTS, TRAIN_LABELS)
+    with pytest.raises(ParameterError, match="tf=count has no effect where input is vectors"):
+        small(tf="count").fit(np.eye(4), [0, 1, 0, 1])
+    with pytest.raises(ParameterError, match="beam=3 has no effect where search is exact"):
+        small(beam=3).fit(TRAIN_TEXTS, TRAIN_LABELS).predict_topk(TEST_TEXTS)
+
+
+def test_defaults_may_be_set_as_clones_do() -> None:
+    """They cannot be told from what nobody gave."""
+    copied = clone(small().set_params(lr=0.1, dim=256))
+    assert copied.fit(TRAIN_TEXTS, TRAIN_LABELS).model_.config == Config()
+
+
+def test_grid_search_over_a_parameter_without_effect_says_so() -> None:
+    with pytest.raises(ValueError, match=r"lr=0\.2 has no effect where nodes is sparse"):
+        GridSearchCV(small(), {"lr": [0.2, 0.3]}, cv=KFold(2)).fit(TRAIN_TEXTS, TRAIN_LABELS)
+
+
+def test_parameters_may_be_strings() -> None:
+    given = small_dense(dim="8", balanced="false", lr="0.1").fit(TRAIN_TEXTS, TRAIN_LABELS).model_.config
+    assert (given.dim, given.balanced, given.lr) == (8, False, 0.1)
 
 
 def test_public_name() -> None:
@@ -288,7 +317,7 @@ def test_rows_and_columns_without_labels() -> None:
 def test_one_class_per_row() -> None:
     rows = [row for row, labels in enumerate(TRAIN_LABELS) if len(labels) == 1]
     texts, y = [TRAIN_TEXTS[row] for row in rows], [TRAIN_LABELS[row][0] for row in rows]
-    classifier = small(epochs=60).fit(texts, y)
+    classifier = small().fit(texts, y)
     assert not classifier.multilabel_
     assert classifier.classes_.tolist() == TOPICS
     predicted = classifier.predict(texts)
@@ -388,7 +417,7 @@ def test_a_failed_fit_leaves_the_fitted_model(matrices: tuple[Any, Any]) -> None
 
 def test_features_must_be_those_of_fit(fitted: LabelTreeClassifier, matrices: tuple[Any, Any]) -> None:
     train, test = matrices
-    classifier = small(epochs=1).fit(train, TRAIN_LABELS)
+    classifier = small().fit(train, TRAIN_LABELS)
     message = f"X has 3 features, but LabelTreeClassifier is expecting {train.shape[1]}"
     with pytest.raises(ValueError, match=message):
         classifier.predict(test[:, :3])
@@ -425,7 +454,7 @@ def test_pickle_copy_and_joblib(fitted: LabelTreeClassifier) -> None:
 
 
 def test_pipeline() -> None:
-    pipeline = make_pipeline(TfidfVectorizer(token_pattern=r"\S+"), small())
+    pipeline = make_pipeline(TfidfVectorizer(token_pattern=r"\S+"), small_dense())
     pipeline.fit(TRAIN_TEXTS, TRAIN_LABELS)
     assert pipeline.score(TEST_TEXTS, TEST_LABELS) == 1.0
     assert pipeline.predict(TEST_TEXTS).shape == (len(TEST_TEXTS), len(TOPICS))
@@ -435,9 +464,7 @@ def test_pipeline() -> None:
 
 
 def test_grid_search_on_texts_with_label_lists() -> None:
-    search = GridSearchCV(
-        small(nodes="dense"), {"epochs": np.array([1, 20]), "lr": [0.001, 0.2]}, cv=KFold(2)
-    )
+    search = GridSearchCV(small_dense(), {"epochs": np.array([1, 20]), "lr": [0.001, 0.2]}, cv=KFold(2))
     search.fit(TRAIN_TEXTS, TRAIN_LABELS)
     assert search.best_params_ == {"epochs": 20, "lr": 0.2}
     assert search.best_score_ > 0.95
@@ -456,13 +483,13 @@ def test_grid_search_with_a_scorer_and_processes() -> None:
 def test_cross_validation_of_classes() -> None:
     rows = [row for row, labels in enumerate(TRAIN_LABELS) if len(labels) == 1]
     texts, y = [TRAIN_TEXTS[row] for row in rows], [TRAIN_LABELS[row][0] for row in rows]
-    assert cross_val_score(small(epochs=60), texts, y, cv=2, scoring="neg_log_loss").min() > -1.0
+    assert cross_val_score(small(), texts, y, cv=2, scoring="neg_log_loss").min() > -1.0
 
 
 def test_probabilities_of_classes_are_of_all_of_them() -> None:
     """Dense probabilities are of all classes, however small, and rows sum to 1."""
     texts, y = ["about-a"] * 30 + ["about-b"] * 10, ["a"] * 30 + ["b"] * 10
-    classifier = small(epochs=60, tree="flat").fit(texts, y)
+    classifier = small(tree="flat").fit(texts, y)
     expected = classifier.model_.probability(["about-a", "x"], ["a", "b"])
     found = classifier.predict_proba(["about-a", "x"])
     np.testing.assert_allclose(found, expected / expected.sum(axis=1, keepdims=True), rtol=1e-5)

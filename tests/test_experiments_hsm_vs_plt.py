@@ -30,6 +30,7 @@ from experiments.hsm_vs_plt_records import (
 )
 from experiments.ledger import Ledger
 from experiments.published import hsm_vs_plt as published
+from labeltree.config import Config
 from labeltree.data.rows import LabelRows
 from labeltree.metrics import evaluate
 
@@ -70,7 +71,7 @@ def test_runs_are_those_of_labeltree_itself(tmp_path: Path) -> None:
             key = {"settings": kind.settings, "link": link, "seed": 2}
             found = fit_and_judge(rows, key, 1)
             given = {**kind.settings, **SHARED, "link": link, "seed": 2}
-            model = labeltree.train(str(train), threads=1, **given)
+            model = labeltree.train(str(train), threads=1, config=Config(**given))
             X, Y, _ = model.read(test)
             expected = evaluate(model.predict_arrays(X, 5)[0], Y, (1, 3, 5))
             # Rows are scaled to length 1 once more, which may move their last bit.

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from labeltree.config import make_config
+from labeltree.config import Config, make_config
 from labeltree.data.bad_lines import BadLines
 from labeltree.data.block import Block
 from labeltree.data.rows import LabelRows, SparseRows
@@ -118,7 +118,7 @@ def split_all(texts: Sequence[bytes], config: Any) -> tuple[list[bytes], list[re
 def test_fit_and_transform_agree_with_reference(
     train: list[bytes], test: list[bytes], values: dict[str, Any]
 ) -> None:
-    config = make_config(values)
+    config = Config(**values)
     bad_lines = BadLines(skip=True)
     features, table, rows, label_rows = TextFeatures.fit([make_block(train)], config, bad_lines)
     good, split = split_all(train, config)
@@ -158,7 +158,7 @@ def one_row(features: TextFeatures, text: str) -> SparseRows | None:
 @given(st.lists(lines, min_size=1, max_size=6), settings_grid)
 @settings(deadline=None, max_examples=60)
 def test_one_row_is_as_in_a_batch(texts: list[bytes], values: dict[str, Any]) -> None:
-    config = make_config(values)
+    config = Config(**values)
     features, _, _, _ = TextFeatures.fit([make_block(texts, [[]] * len(texts))], config)
     strings = [text.decode("utf-8", "replace") for text in texts]
     batch = features.transform_texts([*strings, "twice"])

@@ -19,6 +19,7 @@ HEAVY = ("numpy", "numba", "scipy", "sklearn", "safetensors", "tqdm", "llvmlite"
 # From the bottom up: a part imports only from lower lines, and from itself.
 LAYERS = (
     "errors files wording",
+    "parameter",
     "config parallel kernels card",
     "search_options defaults",
     "data",

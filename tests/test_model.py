@@ -31,7 +31,7 @@ from labeltree.features.strings import StringTable
 from labeltree.model import Model
 
 TRAIN, TEST = make_toy(150), make_toy(60, seed=4)
-SMALL: dict[str, Any] = dict(dim=8, epochs=5, arity=2, max_leaves=3)
+SMALL: dict[str, Any] = dict(arity=2, max_leaves=3)
 
 
 @pytest.fixture(scope="module")

@@ -228,13 +228,11 @@ def test_for_rows_of_one_label_on_a_binary_tree_it_is_a_probabilistic_label_tree
     X, label = random.normal(size=(n_rows, 9)), random.integers(0, n_labels, n_rows)
     X[np.arange(n_rows), label % 9] += 1.0
     weight = random.choice([0.5, 1.0, 2.0], n_rows)
+    same = Config(loss="log", tree="complete", arity=2, rare_weight=0.0, prune=0.01)
     models = [
-        labeltree.train(
-            X, label[:, None].tolist(), sample_weight=weight, link=link, nodes="sparse", loss="log",
-            tree="complete", arity=2, rare_weight=0.0, prune=0.01,
-        )
+        labeltree.train(X, label[:, None].tolist(), sample_weight=weight, config=same, link=link)
         for link in ("plt", "hsm")
-    ]  # fmt: skip
+    ]
     plt, hsm = (model.probability(X, models[0].label_names) for model in models)
     np.testing.assert_allclose(hsm, plt, atol=1e-6)
     ids, expected_ids = (model.predict_arrays(X, k=1)[0][:, 0] for model in models)

@@ -219,7 +219,7 @@ def test_the_log_tells_stages(caplog: pytest.LogCaptureFixture) -> None:
     assert {record.levelname for record in caplog.records} == {"INFO"}
     lines = [re.sub(r" [^,:]+$", " T", line) for line in caplog.messages]  # however long each stage took
     assert re.fullmatch(r"reading: 60 rows, \d+ features, 12 labels, T", lines[0])
-    assert lines[1].startswith("Estimated: a model file of ")
+    assert lines[1].startswith("Estimated: ")
     assert [line for line in lines if line.startswith("building")] == [
         f"building tree {number}/2: T" for number in (1, 1, 2, 2)
     ]

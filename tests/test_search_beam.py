@@ -267,7 +267,7 @@ def test_the_comparison_counts_what_is_missed() -> None:
 
 def test_the_estimator_searches_so(small_texts: tuple[list[str], list[list[str]]]) -> None:
     texts, labels = small_texts
-    fitted = labeltree.LabelTreeClassifier(arity=2, max_leaves=2, dim=8, epochs=3, k=8).fit(texts, labels)
+    fitted = labeltree.LabelTreeClassifier(arity=2, max_leaves=2, k=8).fit(texts, labels)
     exact = fitted.predict_topk(texts)
     fitted.set_params(search="beam", beam=1)
     narrow = fitted.predict_topk(texts)
@@ -298,7 +298,7 @@ def files(
         for text, row in zip(texts, labels, strict=True)
     ]
     (folder / "data.txt").write_text("".join(lines))
-    model = labeltree.train(str(folder / "data.txt"), arity=2, max_leaves=2, dim=8, epochs=3)
+    model = labeltree.train(str(folder / "data.txt"), arity=2, max_leaves=2)
     model.save(folder / "small.labeltree")
     return str(folder / "small.labeltree"), str(folder / "data.txt")
 

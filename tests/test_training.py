@@ -18,6 +18,7 @@ from small_data import (
     N_LABELS,
     empty_rows,
     make_toy,
+    with_effect,
     write_fasttext,
     write_xmlc,
 )
@@ -32,8 +33,8 @@ from labeltree.progress import Progress
 from labeltree.training import estimate, train, tree_seed
 
 TOY = make_toy(100)
-SMALL: dict[str, Any] = dict(dim=8, epochs=3, arity=2, max_leaves=3)
-SMALL_DENSE: dict[str, Any] = SMALL | {"nodes": "dense"}
+SMALL: dict[str, Any] = dict(arity=2, max_leaves=3)
+SMALL_DENSE: dict[str, Any] = SMALL | dict(nodes="dense", dim=8, epochs=3)
 DENSE = np.zeros((100, N_FEATURES), np.float32)
 DENSE[np.repeat(np.arange(100), np.diff(TOY.X.indptr)), TOY.X.indices] = 1
 
@@ -103,7 +104,7 @@ def test_config_preset_and_parameters() -> None:
     config = make_config(SMALL)
     model = train(TOY.texts, TOY.Y, config=config, seed=5)
     assert model.config == make_config({**SMALL, "seed": 5})
-    model = train(TOY.texts, TOY.Y, preset="paper", **SMALL)
+    model = train(TOY.texts, TOY.Y, preset="paper", **SMALL_DENSE)
     assert (model.config.optimizer, model.config.dim) == ("sgd", 8)
     with pytest.raises(ParameterError, match="not both"):
         train(TOY.texts, TOY.Y, preset="paper", config=Config())
@@ -148,7 +149,8 @@ ODD: dict[str, tuple[Any, Any, dict[str, Any]]] = {
 @pytest.mark.parametrize("case", ODD)
 def test_odd_data_makes_a_model(case: str, tree: str, link: str, nodes: str, tmp_path: Path) -> None:
     X, Y, parameters = ODD[case]
-    model = train(X, Y, **(SMALL | {"nodes": nodes, "tree": tree, "link": link, "trees": 2} | parameters))
+    how = SMALL_DENSE | {"nodes": nodes, "tree": tree, "link": link, "trees": 2} | parameters
+    model = train(X, Y, **with_effect(**how))
     if link == "hsm" and X is TOY.texts:
         found = model.probability(X, model.label_names)
         np.testing.assert_allclose(found.sum(axis=1), 1.0, rtol=1e-4)
@@ -212,7 +214,7 @@ def test_the_counterexample_of_the_paper(nodes: str) -> None:
     how: dict[str, Any] = dict(nodes=nodes, dim=8, epochs=10, lr=0.02)
     how |= dict(loss="log", rare_weight=0.0, bias=1.0, prune=0.0, tolerance=1e-3, max_iterations=200)
     found = {
-        link: train(texts, Y, link=link, **how).probability(texts[:1], ["1", "2", "3"])[0]
+        link: train(texts, Y, **with_effect(link=link, **how)).probability(texts[:1], ["1", "2", "3"])[0]
         for link in ("plt", "hsm")
     }
     np.testing.assert_allclose(found["plt"], [0.6, 0.5, 0.4], atol=0.03)
@@ -248,10 +250,10 @@ def test_every_weighting_trains(tf: str, row_norm: str) -> None:
 def test_the_path_of_a_tree_file_is_not_kept(tmp_path: Path) -> None:
     """Equal trees make equal files, wherever they were read from; and no path of a machine leaks out."""
     for name in ("one.tree", "two.tree"):
-        train(TOY.texts, TOY.Y, tree="huffman", **SMALL).label_trees[0].write(
+        train(TOY.texts, TOY.Y, tree="huffman", arity=2).label_trees[0].write(
             tmp_path / name, train(TOY.texts, TOY.Y, **SMALL).label_names
         )
-    one, two = (train(TOY.texts, TOY.Y, tree=str(tmp_path / f"{n}.tree"), **SMALL) for n in ("one", "two"))
+    one, two = (train(TOY.texts, TOY.Y, tree=str(tmp_path / f"{n}.tree")) for n in ("one", "two"))
     assert saved(one, tmp_path) == saved(two, tmp_path)
     assert str(tmp_path).encode() not in saved(one, tmp_path)
 
@@ -269,6 +271,7 @@ def test_estimates_are_near_the_truth(kind: str, tree: str, tmp_path: Path) -> N
     parameters: dict[str, Any] = dict(
         nodes="dense", dim=400, tree=tree, arity=2, max_leaves=2, trees=2, epochs=1
     )
+    parameters = with_effect(**parameters)
     guess = estimate(TOY.rows(kind), TOY.Y, **parameters)
     model = train(TOY.rows(kind), TOY.Y, **parameters)
     assert (guess.n_rows, guess.n_labels, guess.n_features) == (100, N_LABELS, model.n_features)
@@ -276,6 +279,16 @@ def test_estimates_are_near_the_truth(kind: str, tree: str, tmp_path: Path) -> N
     assert guess.model_bytes == pytest.approx(len(saved(model, tmp_path)), rel=0.15)
     assert guess.peak_bytes > guess.data_bytes + guess.parameter_bytes
     assert guess.data_bytes >= 8 * len(TOY.X.indices)
+
+
+@pytest.mark.parametrize("link", ["plt", "hsm"])
+@pytest.mark.parametrize("tree", ["kmeans", "flat"])
+def test_estimates_of_pruned_weights_are_near_the_truth(tree: str, link: str) -> None:
+    """However many of them are pruned: averages over rows and labels do not tell."""
+    for prune in (0.01, 0.5):
+        given = dict(tree=tree, link=link, prune=prune)
+        guess, model = estimate(TOY.texts, TOY.Y, **given), train(TOY.texts, TOY.Y, **given)
+        assert guess.parameter_bytes == pytest.approx(model.inspect()["parameter_bytes"], rel=0.25)
 
 
 def test_config_must_be_a_config() -> None:

@@ -1,4 +1,4 @@
-"""labeltree itself: dense and sparse nodes with their defaults, and the same work as extremeText."""
+"""labeltree itself: its defaults, changes to them, and the same work as extremeText and fastText."""
 
 from __future__ import annotations
 
@@ -13,7 +13,11 @@ READS = ("source", "text", "npz")
 PREDICTS = ("text", "vectors")
 OWN_ENVIRONMENT = False  # runs in the Python that runs the comparison
 VARIANTS: dict[str, dict[str, Any]] = {
-    "labeltree": {"nodes": "dense"},
+    "labeltree": {},
+    "labeltree-3": {"trees": 3},
+    "labeltree-log": {"loss": "log"},
+    "labeltree-both": {"nodes": "both"},
+    "labeltree-dense": {"nodes": "dense"},
     # Tree shape, length of vectors and number of passes of extremetext.py; step and L2 for so many passes
     # were chosen on held-out training rows of debian-debtags and cooking-stackexchange.
     "labeltree-xt": {
@@ -36,14 +40,11 @@ VARIANTS: dict[str, dict[str, Any]] = {
         "dim": 50,
     },
 }
-VARIANTS["labeltree-sparse"] = {"nodes": "sparse"}
-VARIANTS["labeltree-sparse-log"] = {"nodes": "sparse", "loss": "log"}
-VARIANTS["labeltree-sparse-3"] = {"nodes": "sparse", "trees": 3}
-VARIANTS["labeltree-both"] = {"nodes": "both"}
 TEXT_ONLY = ("labeltree-hs",)
 NOTE = (
-    "defaults of `labeltree train` with `--nodes dense`, or with what its name says; "
-    "-xt: tree shape, dim, epochs of extremetext; -hs: preset fasttext-hs, settings of fasttext-hs"
+    "defaults of `labeltree train`; -3: `--trees 3`, -log: `--loss log`, -both and -dense: `--nodes`, "
+    "-xt: dense nodes with tree shape, dim, epochs of extremetext; "
+    "-hs: preset fasttext-hs, settings of fasttext-hs"
 )
 
 

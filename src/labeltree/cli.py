@@ -24,10 +24,10 @@ try:
         Ranks,
         card_option,
         check_output,
-        chosen_config,
         chosen_search,
         config_options,
         format_option,
+        given_parameters,
         input_files,
         json_option,
         memory_hint,
@@ -45,7 +45,7 @@ try:
         report_skipped,
     )
     from labeltree.cli_warm_up import warm_up
-    from labeltree.config import Config
+    from labeltree.config import Config, make_config
     from labeltree.errors import LabelTreeError, ParameterError
     from labeltree.search_options import ALL, check_all_above
 except KeyboardInterrupt:  # Ctrl-C right after the start: `main` is not there yet to say so
@@ -95,14 +95,15 @@ def train(
     """
     if quiet and verbose:
         raise click.UsageError("-q / --quiet and -v / --verbose exclude each other; give one.", context)
-    config = chosen_config(context, preset=preset, config_file=config_file)
+    given = given_parameters(context, config_file)
+    config = make_config(given, preset=preset)
     facts = card_of_options(card)
-    reading: dict[str, Any] = dict(config=config, format=fmt, skip_bad_lines=skip_bad_lines)
+    reading: dict[str, Any] = dict(preset=preset, format=fmt, skip_bad_lines=skip_bad_lines, **given)
     if dry_run:
         from labeltree.reports import estimate_lines
         from labeltree.training import estimate
 
-        print_lines(estimate_lines(estimate(data, **reading)))
+        print_lines(estimate_lines(estimate(data, **reading, threads=threads)))
         return
     if output is None:
         raise click.UsageError("Missing option '-o' / '--output': the file to write the model to.", context)
@@ -251,6 +252,8 @@ def prob(
 )
 def inspect(model: Path, as_json: bool, tree_file: Path | None) -> None:
     """Show what MODEL is: its card, parameters, sizes, and the shape of its trees."""
+    if as_json and tree_file is not None:
+        raise ParameterError("--json has no effect with --tree, which only writes the tree; give one of them")
     from labeltree.model import load
     from labeltree.reports import inspect_lines, json_text, tree_files
 

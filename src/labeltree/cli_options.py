@@ -13,9 +13,10 @@ from typing import Any, TypeVar
 import click
 from click.core import ParameterSource
 
-from labeltree.config import PRESETS, Config, Parameter, make_config, parameters
+from labeltree.config import PRESETS, Config, parameters, read_parameters
 from labeltree.data.formats import FORMAT_CHOICES
 from labeltree.errors import ParameterError
+from labeltree.parameter import Parameter, needed
 from labeltree.search_options import DEFAULT_BEAM, IF_UNKNOWN, MOST_RANKS, SEARCHES, WITH_LABELS
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -113,7 +114,7 @@ def _option(parameter: Parameter) -> Callable[[Command], Command]:
         default=parameter.default,
         metavar=_metavar(parameter),
         show_default=True,
-        help=parameter.help,
+        help=parameter.full_help,
     )
 
 
@@ -150,14 +151,14 @@ class GroupedCommand(click.Command):
                 formatter.write_dl(records)
 
 
-def chosen_config(context: click.Context, *, preset: str | None, config_file: Path | None) -> Config:
-    """Defaults, overridden by the preset, the file, then the options that were really given."""
-    given = {
+def given_parameters(context: click.Context, config_file: Path | None) -> dict[str, Any]:
+    """What the file gives, overridden by the options that were really given."""
+    given = {} if config_file is None else read_parameters(config_file)
+    return given | {
         parameter.name: context.params[parameter.name]
         for parameter in parameters()
         if context.get_parameter_source(parameter.name) is ParameterSource.COMMANDLINE
     }
-    return make_config(given, preset=preset, file=config_file)
 
 
 def input_files(data: str, config: Config, config_file: Path | None) -> tuple[str | Path, ...]:
@@ -213,8 +214,8 @@ def check_output(path: Path, *, inputs: tuple[str | Path, ...] = ()) -> None:
 
 
 _SAVINGS = {
-    "train": "; `labeltree train --dry-run` estimates what is needed, and a smaller --dim, --batch-size, "
-    "--trees or --ngram-buckets, or a larger --min-count, needs less",
+    "train": "; `labeltree train --dry-run` estimates what is needed, and fewer --trees, a larger --prune or "
+    "--min-count, or for dense nodes a smaller --dim or --batch-size, needs less",
     "test": "; a smaller -k, or DATA in several files, needs less",
     "predict": "; a smaller -k or a larger --threshold needs less",
     "compare-search": "; a smaller -k, or DATA in several files, needs less",
@@ -230,13 +231,14 @@ def memory_hint(arguments: Sequence[str]) -> str:
 
 def options_table() -> str:
     """The parameters as a Markdown table, for ``docs/cli.md``."""
-    lines = ["| option | default | values | what it does |", "|---|---|---|---|"]
+    lines = ["| option | default | values | what it does | needs |", "|---|---|---|---|---|"]
     for parameter in parameters():
         name = parameter.option
         if parameter.type is bool:
             name += f"`, `--no-{name[2:]}"
         text = parameter.help.replace("|", "\\|")
-        lines.append(f"| `{name}` | {_default(parameter)} | {_values(parameter)} | {text} |")
+        cells = (f"`{name}`", _default(parameter), _values(parameter), text, needed(parameter))
+        lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)
 
 

@@ -1,4 +1,4 @@
-"""Every parameter of a model, once: its default, bounds and help.
+"""Every parameter of a model, once: its default, bounds, help, and when it has an effect.
 
 Command-line options, estimator arguments, the documentation's table and the model file's header are all
 made from the fields of :class:`Config`. Importing this module is free (no numpy, no numba).
@@ -7,31 +7,26 @@ made from the fields of :class:`Config`. Importing this module is free (no numpy
 from __future__ import annotations
 
 import dataclasses
-import math
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from labeltree.errors import ParameterError
+from labeltree.parameter import Need, Parameter, check, parsed, unmet_need, without_effect
 
-
-class Parameter(NamedTuple):
-    """One field of :class:`Config`, as the command line and the docs need it."""
-
-    name: str
-    type: type
-    default: Any
-    help: str
-    low: float | None
-    high: float | None
-    choices: tuple[str, ...]
-    open_choice: bool  # other strings are allowed too (a file name)
-    group: str
-
-    @property
-    def option(self) -> str:
-        return "--" + self.name.replace("_", "-")
+# What parameters need to have an effect.
+_TEXT = Need({"input": ("text",)})
+_COUNTED_WORDS = Need({"weighted_words": (False,)})
+_NGRAMS = Need({"word_ngrams": range(2, 9)})
+_ARITY = Need({"tree": ("kmeans", "huffman", "complete", "learned")})
+_KMEANS = Need({"tree": ("kmeans",)})
+_PLT = Need({"link": ("plt",)})
+_DENSE = Need({"nodes": ("dense", "both")})
+_SPARSE = Need({"nodes": ("sparse", "both")})
+_DUAL = Need({"solver": ("dual",)})
+_SGD = Need({"solver": ("sgd",)})
+_STEPS = Need({**_DENSE.any_of, **_SGD.any_of})
 
 
 def _parameter(
@@ -43,9 +38,10 @@ def _parameter(
     choices: tuple[str, ...] = (),
     open_choice: bool = False,
     group: str,
+    needs: tuple[Need, ...] = (),
 ) -> Any:
-    metadata = {"help": help, "low": low, "high": high, "choices": choices}
-    metadata |= {"open_choice": open_choice, "group": group}
+    metadata: dict[str, Any] = {"help": help, "low": low, "high": high, "choices": choices}
+    metadata |= {"open_choice": open_choice, "group": group, "needs": needs}
     return dataclasses.field(default=default, metadata=metadata)
 
 
@@ -53,28 +49,39 @@ def _parameter(
 class Config:
     """What determines a model, besides its data. The same config, data and machine give the same bytes."""
 
-    label_prefix: str = _parameter("__label__", "What a label starts with in fastText lines.", group="data")
+    label_prefix: str = _parameter(
+        "__label__", "What a label starts with in fastText lines.", group="data", needs=(_TEXT,)
+    )
     weighted_words: bool = _parameter(
         False,
-        "Words carry weights, as in extremeText's `word:0.37`; --tf and --idf are not used.",
+        "Words carry weights, as in extremeText's `word:0.37`, instead of those of tf and idf.",
         group="data",
+        needs=(_TEXT,),
     )
 
-    lowercase: bool = _parameter(True, "Lower-case the text.", group="features")
-    min_count: int = _parameter(1, "Ignore words seen less often.", low=1, group="features")
+    lowercase: bool = _parameter(True, "Lower-case the text.", group="features", needs=(_TEXT,))
+    min_count: int = _parameter(1, "Ignore words seen less often.", low=1, group="features", needs=(_TEXT,))
     word_ngrams: int = _parameter(
-        1, "Longest run of words used as a feature.", low=1, high=8, group="features"
+        1, "Longest run of words used as a feature.", low=1, high=8, group="features", needs=(_TEXT,)
     )
     ngram_buckets: int = _parameter(
-        1 << 20, "Number of hash buckets for word n-grams.", low=1, high=1 << 28, group="features"
+        1 << 20,
+        "Number of hash buckets for word n-grams.",
+        low=1,
+        high=1 << 28,
+        group="features",
+        needs=(_NGRAMS,),
     )
     tf: str = _parameter(
         "log",
         "Weight of a word that occurs n times: 1 + ln n, n, or 1.",
         choices=("log", "count", "binary"),
         group="features",
+        needs=(_COUNTED_WORDS,),
     )
-    idf: bool = _parameter(True, "Multiply by the inverse document frequency.", group="features")
+    idf: bool = _parameter(
+        True, "Multiply by the inverse document frequency.", group="features", needs=(_COUNTED_WORDS,)
+    )
     row_norm: str = _parameter(
         "l2",
         "Scale each row to length 1 (l2), to sum 1 (mean: the paper's average), or not at all.",
@@ -95,28 +102,39 @@ class Config:
         low=0,
         high=1 << 20,
         group="tree",
+        needs=(_ARITY,),
     )
     max_leaves: int = _parameter(
         64,
-        "Stop splitting a group of labels of at most this size (kmeans).",
+        "Stop splitting a group of labels of at most this size.",
         low=1,
         high=1 << 20,
         group="tree",
+        needs=(_KMEANS,),
     )
     kmeans_eps: float = _parameter(
-        0.001, "Stop k-means when the mean similarity gains less.", low=0.0, group="tree"
+        0.001, "Stop k-means when the mean similarity gains less.", low=0.0, group="tree", needs=(_KMEANS,)
     )
     balanced: bool = _parameter(
-        True, "Split into parts of equal size (kmeans); if not, as k-means finds them (Bonsai).", group="tree"
+        True,
+        "Split into parts of equal size; if not, as k-means finds them (Bonsai).",
+        group="tree",
+        needs=(_KMEANS,),
     )
     collapse: int = _parameter(
-        0, "Of each so many + 1 levels of inner nodes keep one (kmeans).", low=0, high=64, group="tree"
+        0,
+        "Of each so many + 1 levels of inner nodes keep one.",
+        low=0,
+        high=64,
+        group="tree",
+        needs=(_KMEANS,),
     )
     profiles: str = _parameter(
         "features",
-        "What makes labels similar (kmeans): their rows' features, the labels they occur with, or both.",
+        "What makes labels similar: their rows' features, the labels they occur with, or both.",
         choices=("features", "labels", "both"),
         group="tree",
+        needs=(_KMEANS,),
     )
 
     nodes: str = _parameter(
@@ -132,7 +150,7 @@ class Config:
         group="nodes",
     )
     dim: int = _parameter(
-        256, "Length of the word and node vectors (dense).", low=1, high=1 << 14, group="nodes"
+        256, "Length of the word and node vectors.", low=1, high=1 << 14, group="nodes", needs=(_DENSE,)
     )
 
     solver: str = _parameter(
@@ -140,22 +158,30 @@ class Config:
         "How sparse nodes are trained: dual coordinate descent, or online as in Vowpal Wabbit.",
         choices=("dual", "sgd"),
         group="sparse nodes",
+        needs=(_SPARSE,),
     )
     loss: str = _parameter(
         "squared-hinge",
-        "What the dual solver minimises (plt; with hsm it is always the log loss).",
+        "What the dual solver minimises; with link hsm it is always the log loss.",
         choices=("squared-hinge", "log"),
         group="sparse nodes",
+        needs=(_DUAL, _PLT),
     )
     C: float = _parameter(
         0.0,
-        "Weight of the loss against |w|²/2 (dual); 0: 0.5, log loss and hsm 5, twice that for rare labels.",
+        "Weight of the loss against |w|²/2; 0: 0.5, log loss and hsm 5, twice that for rare labels.",
         low=0.0,
         high=1e6,
         group="sparse nodes",
+        needs=(_DUAL,),
     )
     positive_weight: float = _parameter(
-        1.0, "Weight of a node's positive examples.", low=1e-3, high=1e3, group="sparse nodes"
+        1.0,
+        "Weight of a node's positive examples.",
+        low=1e-3,
+        high=1e3,
+        group="sparse nodes",
+        needs=(_SPARSE,),
     )
     rare_weight: float = _parameter(
         30.0,
@@ -163,26 +189,34 @@ class Config:
         low=0.0,
         high=1e6,
         group="sparse nodes",
+        needs=(_SPARSE,),
     )
     l1: float = _parameter(
         0.0,
-        "Weight of |w| beside |w|²/2 (dual): weights that are exactly 0.",
+        "Weight of |w| beside |w|²/2: weights that are exactly 0.",
         low=0.0,
         high=1e6,
         group="sparse nodes",
+        needs=(_DUAL,),
     )
     bias: float = _parameter(
-        0.2, "Value of a feature that every row has; 0 for none.", low=0.0, high=1e3, group="sparse nodes"
-    )
-    tolerance: float = _parameter(
-        0.05,
-        "Stop when a pass changes the dual variables by less than this part of them (dual).",
+        0.2,
+        "Value of a feature that every row has; 0 for none.",
         low=0.0,
         high=1e3,
         group="sparse nodes",
+        needs=(_SPARSE,),
+    )
+    tolerance: float = _parameter(
+        0.05,
+        "Stop when a pass changes the dual variables by less than this part of them.",
+        low=0.0,
+        high=1e3,
+        group="sparse nodes",
+        needs=(_DUAL,),
     )
     max_iterations: int = _parameter(
-        20, "Most passes over a node's examples (dual).", low=1, high=100_000, group="sparse nodes"
+        20, "Most passes over a node's examples.", low=1, high=100_000, group="sparse nodes", needs=(_DUAL,)
     )
     prune: float = _parameter(
         0.1,
@@ -190,30 +224,37 @@ class Config:
         low=0.0,
         high=1e6,
         group="sparse nodes",
+        needs=(_SPARSE,),
     )
-    eta: float = _parameter(2.0, "First step size (sgd).", low=0.0, high=1e3, group="sparse nodes")
+    eta: float = _parameter(2.0, "First step size.", low=0.0, high=1e3, group="sparse nodes", needs=(_SGD,))
     eta_power: float = _parameter(
         0.5,
-        "A node's t-th step is eta * (1/t)^this (sgd).",
+        "A node's t-th step is eta * (1/t)^this.",
         low=0.0,
         high=1.0,
         group="sparse nodes",
+        needs=(_SGD,),
     )
 
     epochs: int = _parameter(
-        6, "Passes over the training data (dense, sgd).", low=1, high=100_000, group="training"
+        6, "Passes over the training data.", low=1, high=100_000, group="training", needs=(_STEPS,)
     )
     optimizer: str = _parameter(
         "adagrad",
-        "How steps are scaled; sgd with batch size 1 is the paper's (dense).",
+        "How steps are scaled; sgd with batch size 1 is the paper's.",
         choices=("adagrad", "sgd"),
         group="training",
+        needs=(_DENSE,),
     )
-    lr: float = _parameter(0.1, "First step size; it falls linearly to 0 (dense).", low=0.0, group="training")
+    lr: float = _parameter(
+        0.1, "First step size; it falls linearly to 0.", low=0.0, group="training", needs=(_DENSE,)
+    )
     l2: float = _parameter(
-        1e-4, "L2 regularisation of all parameters but biases (dense, sgd).", low=0.0, group="training"
+        1e-4, "L2 regularisation of all parameters but biases.", low=0.0, group="training", needs=(_STEPS,)
     )
-    batch_size: int = _parameter(64, "Examples per step (dense).", low=1, high=1 << 20, group="training")
+    batch_size: int = _parameter(
+        64, "Examples per step.", low=1, high=1 << 20, group="training", needs=(_DENSE,)
+    )
     trees: int = _parameter(
         1, "Trees of the ensemble; their probabilities are averaged.", low=1, high=1000, group="training"
     )
@@ -221,16 +262,9 @@ class Config:
 
     def validate(self) -> Config:
         """Return self, or raise :class:`ParameterError` naming the parameter, the bound and the value."""
-        for parameter in parameters():
-            _check(parameter, getattr(self, parameter.name))
-        if self.arity == 1:
-            raise ParameterError("arity must be at least 2, or 0 to let it be chosen, but is 1")
+        _check_values(self.to_dict())
         if self.tree == "learned" and self.nodes != "dense":
             raise ParameterError(f"tree 'learned' needs nodes='dense', but nodes is {self.nodes!r}")
-        if not self.label_prefix or any(c.isspace() for c in self.label_prefix):
-            raise ParameterError(
-                f"label_prefix must be non-empty and without white space, but is {self.label_prefix!r}"
-            )
         return self
 
     def to_dict(self) -> dict[str, Any]:
@@ -254,20 +288,15 @@ def parameters() -> Iterator[Parameter]:
         yield Parameter(field.name, kinds[str(field.type)], field.default, **field.metadata)
 
 
-def _check(parameter: Parameter, value: Any) -> None:
-    name, kind = parameter.name, parameter.type
-    accepted = (int, float) if kind is float else (kind,)
-    if type(value) not in accepted:
-        raise ParameterError(f"{name} must be of type {kind.__name__}, but is {value!r}")
-    if kind is float and not math.isfinite(value):
-        raise ParameterError(f"{name} must be finite, but is {value!r}")
-    if parameter.low is not None and value < parameter.low:
-        raise ParameterError(f"{name} must be at least {parameter.low}, but is {value!r}")
-    if parameter.high is not None and value > parameter.high:
-        raise ParameterError(f"{name} must be at most {parameter.high}, but is {value!r}")
-    if parameter.choices and value not in parameter.choices and not parameter.open_choice:
-        known = ", ".join(parameter.choices)
-        raise ParameterError(f"{name} must be one of {known}, but is {value!r}")
+def _check_values(values: Mapping[str, Any]) -> None:
+    for parameter in parameters():
+        if parameter.name in values:
+            check(parameter, values[parameter.name])
+    if values.get("arity") == 1:
+        raise ParameterError("arity must be at least 2, or 0 to let it be chosen, but is 1")
+    prefix = values.get("label_prefix", "__label__")
+    if not prefix or any(c.isspace() for c in prefix):
+        raise ParameterError(f"label_prefix must be non-empty and without white space, but is {prefix!r}")
 
 
 # The paper's Appendix E.4: online SGD, arity 2, at most 100 leaves per parent, dim 500, eps 0.001; and what
@@ -308,26 +337,52 @@ PRESETS: dict[str, dict[str, Any]] = {
 }
 
 
-def plain(value: Any) -> Any:
-    """A number or string of NumPy as Python's: a grid search takes its values from arrays."""
-    is_numpys = type(value).__module__ == "numpy" and getattr(value, "ndim", None) == 0
-    return value.item() if is_numpys else value
-
-
 def make_config(
-    values: Mapping[str, Any] | None = None, *, preset: str | None = None, file: str | Path | None = None
+    values: Mapping[str, Any] | None = None,
+    *,
+    preset: str | None = None,
+    file: str | Path | None = None,
+    config: Config | None = None,
 ) -> Config:
-    """A validated config: defaults, overridden by the preset, the TOML file, then ``values``."""
-    merged: dict[str, Any] = {}
-    if preset is not None:
-        if preset not in PRESETS:
-            raise ParameterError(f"preset must be one of {', '.join(sorted(PRESETS))}, but is {preset!r}")
-        merged |= PRESETS[preset]
-    if file is not None:
-        merged |= _read_toml(Path(file))
-    merged |= values or {}
-    _check_names(merged)
-    return Config(**{name: plain(value) for name, value in merged.items()}).validate()
+    """A validated config: defaults (or ``config``), overridden by the preset, the TOML file, then ``values``.
+
+    What the file and ``values`` give must have an effect; what the others give need not.
+    """
+    if preset is not None and preset not in PRESETS:
+        raise ParameterError(f"preset must be one of {', '.join(sorted(PRESETS))}, but is {preset!r}")
+    given = {**({} if file is None else read_parameters(file)), **_parsed(values or {})}
+    base = config or Config()
+    made = dataclasses.replace(base, **{**PRESETS.get(preset or "", {}), **given}).validate()
+    check_effects(made, given)
+    return made
+
+
+def check_effects(config: Config, given: Iterable[str], **facts: str) -> None:
+    """Raise an error where a given parameter has no effect, as far as that is known.
+
+    ``facts`` are those of the data: its ``input``, text or vectors.
+    """
+    values, needs_of = {**config.to_dict(), **facts}, _needs()
+    for name in given:
+        need = unmet_need(name, values, needs_of)
+        if need is not None:
+            raise ParameterError(without_effect(name, need, values))
+
+
+def effective(config: Config, **facts: str) -> dict[str, Any]:
+    """The parameters that have an effect, with their values."""
+    values, needs_of = {**config.to_dict(), **facts}, _needs()
+    return {name: values[name] for name in config.to_dict() if unmet_need(name, values, needs_of) is None}
+
+
+def _needs() -> dict[str, tuple[Need, ...]]:
+    return {parameter.name: parameter.needs for parameter in parameters()}
+
+
+def _parsed(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Values by known names, in their types."""
+    _check_names(values)
+    return {p.name: parsed(p, values[p.name]) for p in parameters() if p.name in values}
 
 
 def _check_names(names: Iterable[str]) -> None:
@@ -341,11 +396,12 @@ def _check_names(names: Iterable[str]) -> None:
             raise ParameterError(f"unknown parameter {name!r}{hint}")
 
 
-def _read_toml(path: Path) -> dict[str, Any]:
-    """The parameters in a file; whatever is wrong with them is told with the file's name."""
+def read_parameters(file: str | Path) -> dict[str, Any]:
+    """The parameters in a TOML file; whatever is wrong with them is told with the file's name."""
+    path = Path(file)
     try:
-        with path.open("rb") as file:
-            values = tomllib.load(file)
+        with path.open("rb") as stream:
+            values = tomllib.load(stream)
     except OSError as error:
         raise ParameterError(f"config file {path}: cannot be read ({error.strerror})") from error
     except ValueError as error:  # also not UTF-8, or a NUL in the file's name
@@ -357,8 +413,8 @@ def _read_toml(path: Path) -> dict[str, Any]:
             raise ParameterError(f"config file {path}: {name} is given twice, with - and with _; remove one")
         given[name] = value
     try:
-        _check_names(given)
-        Config(**given).validate()
+        given = _parsed(given)
+        _check_values(given)
     except ParameterError as error:
         raise ParameterError(f"config file {path}: {error}") from error
     return given

@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from typing import Any
 
-from labeltree.config import Config
+from labeltree.config import Config, effective
 
+CHOSEN = ("arity", "C")  # what may be left to the data
 FEW_EXAMPLES = 10  # of a label
 FEW_CHILDREN, MANY_CHILDREN = 16, 64  # of a node
 
@@ -20,17 +22,27 @@ def has_rare_labels(examples_per_label: float) -> bool:
     return examples_per_label < FEW_EXAMPLES
 
 
-def with_arity(config: Config, kind: str, n_labels: int, examples_per_label: float) -> Config:
-    """The config with the arity of a tree of dense or sparse nodes.
-
-    Each level costs sparse nodes accuracy: they get as many children as it takes for one level of groups of
-    ``max_leaves`` labels, or for groups of a good size below few levels.
-    """
+def resolve(config: Config, kind: str, n_labels: int, examples_per_label: float) -> Config:
+    """The config of one kind of nodes, with what the data chooses instead of each 0 that leaves it to it."""
     arity = config.arity or _arity(config, kind, n_labels, examples_per_label)
-    return dataclasses.replace(config, arity=arity)
+    cost = config.C or default_cost(loss_of(config), examples_per_label)
+    return dataclasses.replace(config, nodes=kind, arity=arity, C=cost)
+
+
+def chosen_by_data(config: Config, resolved: Config) -> dict[str, Any]:
+    """What :func:`resolve` has chosen, of that which has an effect."""
+    values = effective(resolved)
+    return {name: values[name] for name in CHOSEN if name in values and not getattr(config, name)}
+
+
+def loss_of(config: Config) -> str:
+    """What sparse nodes minimise."""
+    return config.loss if config.solver == "dual" and config.link == "plt" else "log"
 
 
 def _arity(config: Config, kind: str, n_labels: int, examples_per_label: float) -> int:
+    """Each level costs sparse nodes accuracy: they get as many children as it takes for one level of groups
+    of ``max_leaves`` labels, or for groups of a good size below few levels."""
     if kind == "dense":
         return FEW_CHILDREN
     if n_labels <= MANY_CHILDREN * config.max_leaves:

@@ -1,6 +1,8 @@
-"""What training would need: memory and the size of the model, guessed from averages before it starts.
+"""What training would need: memory and the size of the model.
 
-A tree's real shape is only known once it is built, and which weights are pruned once they are trained.
+When training starts this is a rough guess from averages: a tree's shape is only known once it is built, and
+which weights are pruned once they are trained. For ``--dry-run`` the trees are built and sparse nodes trained
+in part (:mod:`labeltree.nodes.sparse_sample`).
 """
 
 from __future__ import annotations
@@ -11,11 +13,15 @@ from typing import NamedTuple
 
 import numpy as np
 
+from labeltree.build import build_tree
 from labeltree.config import Config, node_kinds
-from labeltree.defaults import with_arity
+from labeltree.defaults import resolve
 from labeltree.kernels.sparse_arrays import padded
 from labeltree.nodes.dense import BLOCK_CHILDREN, MAX_BLOCKS
+from labeltree.nodes.sparse_sample import sampled_bytes
+from labeltree.parallel import Pool
 from labeltree.training_data import TrainingData
+from labeltree.tree import LabelTree
 
 _PROCESS_BYTES = 150_000_000  # Python, NumPy, Numba and its kernels
 # Of sparse nodes, seen on real data with the default settings: weights that are kept, per feature of a row
@@ -48,33 +54,38 @@ class _Shape(NamedTuple):
     depth: int
 
 
-def estimate_needs(config: Config, data: TrainingData) -> Estimate:
+def estimate_needs(config: Config, data: TrainingData, pool: Pool | None = None) -> Estimate:
+    """A rough guess; with a pool, which builds a tree of each kind, a close one."""
     n_labels = len(data.labels)
-    kinds = node_kinds(config)
-    config = with_arity(config, kinds[-1], n_labels, data.Y.examples_per_label)
-    shape = _guess_shape(config, n_labels)
     data_bytes = sum(array.nbytes for array in (*data.X[:3], *data.Y[:2]))
-    parameter_bytes, working_bytes = 0, 0
-    for kind in kinds:
-        needs = _dense_needs if kind == "dense" else _sparse_needs
-        kept, working = needs(config, data, shape)
+    parameter_bytes, working_bytes, tree_bytes = 0, 0, 0
+    for kind in node_kinds(config):
+        own = resolve(config, kind, n_labels, data.Y.examples_per_label)
+        tree = None if pool is None else build_tree(own, data.X, data.Y, data.labels.strings(), pool)
+        shape = _guess_shape(own, n_labels) if tree is None else _shape_of(tree)
+        kept, working = (
+            _dense_needs(own, data, shape) if kind == "dense" else _sparse_needs(own, data, shape, tree)
+        )
         parameter_bytes += config.trees * kept
         working_bytes = max(working_bytes, working)
+        tree_bytes += config.trees * 20 * (n_labels + shape.n_inner)
     names = sum(array.nbytes for array in data.labels.tensors())
     vocabulary = sum(array.nbytes for array in data.features.tensors().values())
-    tree_bytes = 20 * (n_labels + shape.n_inner) * config.trees
     peak_bytes = _PROCESS_BYTES + data_bytes + parameter_bytes + working_bytes
     if config.tree == "kmeans":
         profile_entries = int(np.diff(data.X.indptr).mean() * len(data.Y.indices))
         peak_bytes += 2 * 8 * min(profile_entries, n_labels * data.X.n_columns)
     return Estimate(
         data.X.n_rows, data.X.n_columns, n_labels, data_bytes, parameter_bytes,
-        parameter_bytes + names + vocabulary + tree_bytes, peak_bytes, *_cpu_times(config, data, shape),
+        parameter_bytes + names + vocabulary + tree_bytes, peak_bytes,
+        *_cpu_times(dataclasses.replace(own, nodes=config.nodes), data, shape),
     )  # fmt: skip
 
 
 def _cpu_times(config: Config, data: TrainingData, shape: _Shape) -> tuple[float, float]:
-    """Seconds, and how many times those of a k-means tree they are."""
+    """Seconds of sparse nodes, and how many times those of a k-means tree they are."""
+    if config.nodes != "sparse":
+        return math.nan, 1.0
     seconds = _cpu_seconds(config, data, shape)
     if config.tree != "flat":
         return seconds, 1.0
@@ -85,14 +96,19 @@ def _cpu_times(config: Config, data: TrainingData, shape: _Shape) -> tuple[float
 
 def _cpu_seconds(config: Config, data: TrainingData, shape: _Shape) -> float:
     """From the products of a feature's value and a child's weight that a pass over all rows takes."""
-    if config.nodes != "sparse":
-        return math.nan
     labels_per_row = len(data.Y.indices) / data.X.n_rows
     width = min(config.arity, shape.n_children) if shape.depth > 1 else shape.n_children
     n_children = width * (1 + labels_per_row * (shape.depth - 1))
     n_products = float(len(data.X.indices)) * n_children
     n_passes = config.epochs if config.solver == "sgd" else min(config.max_iterations, _PASSES)
     return config.trees * n_products * n_passes / _PRODUCTS_PER_SECOND
+
+
+def _shape_of(tree: LabelTree) -> _Shape:
+    n_children = tree.n_children
+    return _Shape(
+        int(np.count_nonzero(n_children)), int(n_children.max()), max(1, int(tree.depth_of_leaves.max()))
+    )
 
 
 def _guess_shape(config: Config, n_labels: int) -> _Shape:
@@ -127,15 +143,20 @@ def _dense_needs(config: Config, data: TrainingData, shape: _Shape) -> tuple[int
     return n_vectors * (config.dim + 4), 4 * n_vectors * config.dim + batch_bytes
 
 
-def _sparse_needs(config: Config, data: TrainingData, shape: _Shape) -> tuple[int, int]:
+def _sparse_needs(
+    config: Config, data: TrainingData, shape: _Shape, tree: LabelTree | None
+) -> tuple[int, int]:
     """The largest task is the root's: weights and duals of up to a block of its children, on all rows.
 
     With a softmax they are those of all children, on a row for each of its labels at most.
     """
     n_entries = len(data.X.indices)
-    n_weights = _WEIGHTS_KEPT * n_entries * len(data.Y.indices) / data.X.n_rows
-    n_weights = min(n_weights, 2.0 * len(data.labels) * data.X.n_columns)
-    kept = int(_BYTES_PER_WEIGHT * n_weights) + 8 * (len(data.labels) + shape.n_inner)
+    if tree is None:
+        n_weights = _WEIGHTS_KEPT * n_entries * len(data.Y.indices) / data.X.n_rows
+        weight_bytes = int(_BYTES_PER_WEIGHT * min(n_weights, 2.0 * len(data.labels) * data.X.n_columns))
+    else:
+        weight_bytes = sampled_bytes(data.X, data.Y, tree, config, config.seed)
+    kept = weight_bytes + 8 * (len(data.labels) + shape.n_inner)
     is_picked = config.link == "hsm"
     n_columns = int(padded(shape.n_children if is_picked else min(shape.n_children, BLOCK_CHILDREN)))
     n_examples = len(data.Y.indices) if is_picked else data.X.n_rows

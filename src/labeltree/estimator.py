@@ -14,12 +14,13 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
-from labeltree.config import Parameter, parameters, plain
+from labeltree.config import parameters
 from labeltree.data.labels import label_rows
 from labeltree.data.matrices import is_sparse
 from labeltree.data.rows import LabelRows, pointers
 from labeltree.data.weights import row_weights
 from labeltree.errors import DataError, ParameterError
+from labeltree.parameter import Parameter, parsed, plain
 from labeltree.search_options import DEFAULT_BEAM
 from labeltree.training import train
 
@@ -100,7 +101,7 @@ class LabelTreeClassifier(ClassifierMixin, BaseEstimator):
             kept = np.flatnonzero(weights)
             features = [features[row] for row in kept] if isinstance(features, list) else features[kept]
             indicator, weights = indicator[kept], weights[kept]
-        values = {name: getattr(self, name) for name in _CONFIG_PARAMETERS}
+        values = self._given_parameters()
         # Trained by column numbers, so that lists and matrices of the same labels give the same model.
         names = [str(label) for label in target.classes.tolist()]
         if "" in names:
@@ -115,6 +116,11 @@ class LabelTreeClassifier(ClassifierMixin, BaseEstimator):
         )
         self.classes_ = target.classes
         self.multilabel_ = target.multilabel
+
+    def _given_parameters(self) -> dict[str, Any]:
+        """Those that differ from the defaults: scikit-learn sets all of them when it clones."""
+        values = {name: parsed(p, getattr(self, name)) for name, p in _CONFIG_PARAMETERS.items()}
+        return {name: value for name, value in values.items() if value != _CONFIG_PARAMETERS[name].default}
 
     def predict(self, X: Any) -> Any:
         """A CSR indicator of the labels of probability >= ``threshold``; for a 1-D ``y`` the best classes."""
@@ -204,7 +210,7 @@ class LabelTreeClassifier(ClassifierMixin, BaseEstimator):
         return texts, len(texts)
 
 
-_HELP = {name: (p.default, p.help) for name, p in _CONFIG_PARAMETERS.items()} | _OWN_PARAMETERS
+_HELP = {name: (p.default, p.full_help) for name, p in _CONFIG_PARAMETERS.items()} | _OWN_PARAMETERS
 LabelTreeClassifier.__doc__ = (LabelTreeClassifier.__doc__ or "").rstrip() + "".join(
     f"\n    {name} : default={default!r}\n        {text}" for name, (default, text) in _HELP.items()
 )

@@ -51,8 +51,10 @@ class Model:
         trees: Sequence[tuple[LabelTree, Parameters]],
         card: Mapping[str, str] | None = None,
         version: str | None = __version__,
+        chosen: Mapping[str, Mapping[str, Any]] | None = None,
     ) -> None:
-        self.config = config
+        self.config = config  # as it was given, so that it means the same for other data
+        self.chosen = chosen or {}  # of each kind of nodes: what the config left to the data
         self.features = features
         self.labels = labels
         self.label_counts = label_counts  # (n_labels,) training rows of each label
@@ -206,6 +208,7 @@ class Model:
             "version": self.version,
             "card": dict(self.card),
             "config": self.config.to_dict(),
+            "chosen": {kind: dict(values) for kind, values in self.chosen.items()},
             "input": "vectors" if isinstance(self.features, VectorFeatures) else "text",
             "n_examples": self.n_examples,
             "n_features": self.n_features,
@@ -228,7 +231,7 @@ class Model:
         trees = [(search.tree, search.parameters) for search in self.trees]
         return Parts(
             self.config, self.features, self.labels, self.label_counts, self.n_examples, trees, self.card,
-            self.version,
+            self.version, self.chosen,
         )  # fmt: skip
 
     def _rows(self, X: Any) -> SparseRows:

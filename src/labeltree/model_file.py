@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -14,6 +15,7 @@ from numpy.typing import NDArray
 from labeltree import __version__
 from labeltree.card import check_card
 from labeltree.config import Config, node_kinds
+from labeltree.defaults import CHOSEN
 from labeltree.errors import CorruptedModelError, ParameterError
 from labeltree.features.strings import StringTable
 from labeltree.features.tensors import take_tensor
@@ -38,6 +40,7 @@ class Parts(NamedTuple):
     trees: Sequence[tuple[LabelTree, Parameters]]  # for each tree, all its kinds of nodes
     card: Mapping[str, str]
     version: str | None  # of the labeltree that wrote the file; older files do not say
+    chosen: Mapping[str, Mapping[str, Any]]  # of each kind of nodes: what the data chose
 
 
 def write_parts(path: str | Path, parts: Parts) -> None:
@@ -49,6 +52,7 @@ def write_parts(path: str | Path, parts: Parts) -> None:
         tensors |= tree.tensors(f"tree.{number}")
         tensors |= {f"nodes.{number}.{name}": array for name, array in parameters._asdict().items()}
     metadata = {
+        "chosen": parts.chosen,
         "config": parts.config.to_dict(),
         "features": "vectors" if isinstance(parts.features, VectorFeatures) else "text",
         "n_examples": parts.n_examples,
@@ -127,4 +131,14 @@ def _assemble(tensors: dict[str, NDArray], metadata: dict[str, Any]) -> Parts:
     card, version = check_card(metadata.get("card", {})), metadata.get("version")
     if version is not None and not (isinstance(version, str) and _VERSION.fullmatch(version)):
         raise CorruptedModelError(f"version is {version!r:.60}, which is none of labeltree")
-    return Parts(config, features, labels, counts, n_examples, trees, card, version)
+    chosen = _take_chosen(metadata, config)
+    return Parts(config, features, labels, counts, n_examples, trees, card, version, chosen)
+
+
+def _take_chosen(metadata: dict[str, Any], config: Config) -> dict[str, dict[str, Any]]:
+    chosen: dict[str, dict[str, Any]] = metadata.get("chosen", {})  # older files do not have it
+    for kind, values in chosen.items():
+        if kind not in node_kinds(config) or not set(values) <= set(CHOSEN):
+            raise CorruptedModelError(f"chosen has {kind!r}: {values!r:.60}, which no data chooses")
+        dataclasses.replace(config, **values).validate()
+    return chosen

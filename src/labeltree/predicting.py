@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from labeltree.config import plain
 from labeltree.data.rows import Arrays
 from labeltree.errors import ParameterError
 from labeltree.features.tensors import read_only
@@ -17,6 +16,7 @@ from labeltree.kernels.link import link_code
 from labeltree.kernels.sparse_arrays import SparseParameters
 from labeltree.nodes.quantized import QuantizedParameters
 from labeltree.nodes.sparse_tasks import chunk_starts
+from labeltree.parameter import plain
 from labeltree.search_options import NO_BEAM
 from labeltree.tree import LabelTree
 

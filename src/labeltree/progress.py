@@ -187,8 +187,8 @@ def _widget_class() -> Any:
 
 
 def estimate_text(estimate: Estimate) -> str:
-    """``Estimated: a model file of 94 MB, 1.2 GB of memory, 25 s on one core.``"""
-    text = f"Estimated: a model file of {size(estimate.model_bytes)}, {size(estimate.peak_bytes)} of memory"
+    """``Estimated: 1.2 GB of memory, 25 s on one core.`` How large the model will be only --dry-run knows."""
+    text = f"Estimated: {size(estimate.peak_bytes)} of memory"
     if math.isfinite(estimate.cpu_seconds):
         text += f", {duration(estimate.cpu_seconds)} on one core"
     if estimate.times_of_kmeans >= _MUCH_LONGER:

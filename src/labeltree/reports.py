@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise, repeat
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,8 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labeltree import metrics
+from labeltree.config import Config, effective
 from labeltree.data.rows import LabelRows
+from labeltree.defaults import CHOSEN
 from labeltree.files import write_whole
+from labeltree.parameter import said
 from labeltree.wording import align, counted, duration, size
 
 if TYPE_CHECKING:
@@ -153,8 +156,9 @@ def inspect_lines(facts: Mapping[str, Any]) -> list[str]:
     lines = []
     for name, value in facts.items():
         if name == "config":
-            lines.append("parameters:")
-            lines += [f"  {key.replace('_', '-')}: {_parameter_value(item)}" for key, item in value.items()]
+            lines += ["parameters:", *(f"  {line}" for line in _parameter_lines(facts))]
+        elif name == "chosen":  # shown with the parameters
+            continue
         elif name == "card":
             lines += ["card:", *(f"  {key}: {text}" for key, text in value.items())] if value else []
         elif name == "trees":
@@ -165,8 +169,15 @@ def inspect_lines(facts: Mapping[str, Any]) -> list[str]:
     return lines
 
 
-def _parameter_value(value: Any) -> str:
-    return ("no", "yes")[value] if isinstance(value, bool) else str(value)
+def _parameter_lines(facts: Mapping[str, Any]) -> Iterator[str]:
+    """Those that have an effect; what the data chose as it was used."""
+    chosen: Mapping[str, Mapping[str, Any]] = facts["chosen"]
+    for name, value in effective(Config(**facts["config"]), input=facts["input"]).items():
+        shown = said(value)
+        if name in CHOSEN and not value:
+            used = [f"{values[name]} ({kind} nodes)" for kind, values in chosen.items() if name in values]
+            shown = ", ".join([*used, "chosen by the data"])  # older files do not say what
+        yield f"{name.replace('_', '-')}: {shown}"
 
 
 def _fact(name: str, value: Any) -> str:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from labeltree.config import plain
 from labeltree.errors import ParameterError
+from labeltree.parameter import plain
 
 SEARCHES = ("exact", "beam")
 DEFAULT_BEAM = 10
@@ -53,7 +53,13 @@ def check_search(search: Any, beam: Any) -> int:
     if type(beam) is not int or beam < 1:
         raise ParameterError(f"beam must be at least 1, but is {beam!r}; give a whole number, such as 10")
     if isinstance(search, str) and search in SEARCHES:
-        return NO_BEAM if search == "exact" else min(beam, _WIDEST)
+        if search == "beam":
+            return min(beam, _WIDEST)
+        if beam != DEFAULT_BEAM:  # which nobody need have given
+            raise ParameterError(
+                f"beam={beam} has no effect where search is {search}: it needs search=beam; or leave it out"
+            )
+        return NO_BEAM
     raise ParameterError(f"search must be one of {', '.join(SEARCHES)}, but is {search!r}")
 
 

@@ -17,7 +17,7 @@ from labeltree.calibration import calibrate
 from labeltree.card import check_card
 from labeltree.config import Config, make_config, node_kinds
 from labeltree.data.weights import row_weights
-from labeltree.defaults import with_arity
+from labeltree.defaults import chosen_by_data, resolve
 from labeltree.errors import ParameterError
 from labeltree.estimating import Estimate, estimate_needs
 from labeltree.model import Model
@@ -68,24 +68,33 @@ def train(
     with Pool(threads) as pool, listeners(callback, bar=progress) as report:
         report(_stage("read", config, 0.0))
         watch_file = _file_watch(config, report)
-        data = read_training_data(X, Y, config, format, skip_bad_lines, label_names, watch_file)
+        data = read_training_data(
+            X, Y, config, format, skip_bad_lines, label_names, watch_file, given=parameters
+        )
         weight = row_weights(sample_weight, data.X.n_rows)
         if config.link == "hsm":
             data, weight = with_labels(data, weight)
         report(_stage("read", config, 1.0)._replace(estimate=estimate_needs(config, data)))
-        trees = _train_trees(data, config, weight, pool, report)
+        resolved = {
+            kind: resolve(config, kind, data.Y.n_labels, data.Y.examples_per_label)
+            for kind in node_kinds(config)
+        }
+        trees = _train_trees(data, config, resolved, weight, pool, report)
     counts = np.bincount(data.Y.indices, minlength=len(data.labels)).astype(np.int64)
     if config.tree not in TREES:
         config = dataclasses.replace(config, tree="file")  # a path means nothing on another machine
-    model = Model(config, data.features, data.labels, counts, data.X.n_rows, trees, card)
+    chosen = {kind: chosen_by_data(config, own) for kind, own in resolved.items()}
+    model = Model(config, data.features, data.labels, counts, data.X.n_rows, trees, card, chosen=chosen)
     model.skipped_lines, model.skipped_messages = data.bad_lines.skipped, data.bad_lines.messages
     model.unused_rows = data.unused_rows
     return model
 
 
 def _train_trees(
-    data: TrainingData, config: Config, weight: NDArray[np.float32], pool: Pool, report: Callback
-) -> list[tuple[LabelTree, Parameters]]:
+    data: TrainingData, config: Config, resolved: Mapping[str, Config], weight: NDArray[np.float32],
+    pool: Pool, report: Callback,
+) -> list[tuple[LabelTree, Parameters]]:  # fmt: skip
+    """``resolved`` are the configs of each kind of nodes."""
     names = data.labels.strings()
     # Kept for the other trees; for a single one they are freed before training.
     is_shared = config.tree == "kmeans" and config.trees * len(node_kinds(config)) > 1
@@ -94,17 +103,16 @@ def _train_trees(
         profiles = label_profiles(data.X, data.Y, pool, ENTRIES_PER_LABEL, config.profiles)
     trees = []
     for number in range(config.trees):
-        built: dict[Config, LabelTree] = {}  # both kinds of nodes may have the same
-        for kind in node_kinds(config):
+        built: dict[int, LabelTree] = {}  # by arity: both kinds of nodes may have the same
+        for kind, own in resolved.items():
             seed = tree_seed(config.seed, number)
-            shape = with_arity(config, kind, data.Y.n_labels, data.Y.examples_per_label)
             report(_stage("tree", config, 0.0, number))
-            if shape not in built:
-                built[shape] = build_tree(shape, data.X, data.Y, names, pool, seed, profiles)
-            tree = built[shape]
+            if own.arity not in built:
+                built[own.arity] = build_tree(own, data.X, data.Y, names, pool, seed, profiles)
+            tree = built[own.arity]
             report(_stage("tree", config, 1.0, number))
             fit = _fit_dense if kind == "dense" else _fit_sparse
-            trees.append(fit(data, tree, config, weight, number, pool, report))
+            trees.append(fit(data, tree, own, weight, number, pool, report))
     return trees
 
 
@@ -145,12 +153,17 @@ def estimate(
     preset: str | None = None,
     format: str = "auto",
     skip_bad_lines: bool = False,
+    threads: int = 0,
     **parameters: Any,
 ) -> Estimate:
-    """Read the data and say what training on it would need, without training."""
+    """Read the data and say what training on it would need, after training a small part of it."""
     config = _merge_config(config, preset, parameters)
     check_tree(config)
-    return estimate_needs(config, read_training_data(X, Y, config, format, skip_bad_lines))
+    with Pool(threads) as pool:
+        data = read_training_data(X, Y, config, format, skip_bad_lines, given=parameters)
+        if config.link == "hsm":
+            data, _ = with_labels(data, np.ones(data.X.n_rows, np.float32))
+        return estimate_needs(config, data, pool)
 
 
 def _merge_config(config: Config | None, preset: str | None, parameters: dict[str, Any]) -> Config:
@@ -163,7 +176,7 @@ def _merge_config(config: Config | None, preset: str | None, parameters: dict[st
         )
     if preset is not None:
         raise ParameterError("give either config or preset, not both")
-    return make_config({**config.to_dict(), **parameters})
+    return make_config(parameters, config=config)
 
 
 def _stage(stage: str, config: Config, fraction: float, number: int = 0) -> Progress:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from labeltree.config import Config
+from labeltree.config import Config, check_effects
 from labeltree.data.bad_lines import BadLines
 from labeltree.data.formats import check_format, detect_format, where_labels_are
 from labeltree.data.labels import label_rows
@@ -43,15 +43,19 @@ def read_training_data(
     skip_bad_lines: bool = False,
     label_names: Sequence[str] | None = None,
     progress: Callable[[float], None] | None = None,
+    given: Collection[str] = (),
 ) -> TrainingData:
-    """Features, rows and labels of a file or of objects in memory, checked for being trainable."""
+    """Features, rows and labels of a file or of objects in memory, checked for being trainable.
+
+    ``given`` are the parameters that someone asked for: those without effect on such data are an error.
+    """
     if isinstance(X, (str, Path)):
         if Y is not None or label_names is not None:
             raise DataError("Y and label_names must be None when X is a file, whose lines have the labels")
-        data = _read_file(X, config, check_format(format), BadLines(skip=skip_bad_lines), progress)
+        data = _read_file(X, config, check_format(format), BadLines(skip=skip_bad_lines), progress, given)
         place = f"{X}: "
     else:
-        data = _read_memory(X, Y, config, label_names)
+        data = _read_memory(X, Y, config, label_names, given)
         place = ""
     if data.X.n_rows == 0:
         raise DataError(f"{place}no rows to train on")
@@ -73,6 +77,7 @@ def _read_file(
     format: str,
     bad_lines: BadLines,
     progress: Callable[[float], None] | None,
+    given: Collection[str],
 ) -> TrainingData:
     from labeltree.data.opening import Source
     from labeltree.data.reading import read_blocks
@@ -80,6 +85,7 @@ def _read_file(
 
     with Source(path, progress=progress) as source:
         found = detect_format(source.first_bytes, source.path) if format == "auto" else format
+        check_effects(config, given, input="vectors" if found == "xmlc" else "text")
         if found == "xmlc":
             rows, Y = read_xmlc(source, bad_lines=bad_lines)
             vectors, rows = VectorFeatures.fit(rows, config)
@@ -90,12 +96,16 @@ def _read_file(
     return TrainingData(features, rows, Y, labels, bad_lines, found)
 
 
-def _read_memory(X: Any, Y: Any, config: Config, label_names: Sequence[str] | None) -> TrainingData:
+def _read_memory(
+    X: Any, Y: Any, config: Config, label_names: Sequence[str] | None, given: Collection[str]
+) -> TrainingData:
     if Y is None:
         raise DataError("Y is missing: give the labels of each row, or the path of a file as X")
     features: Features
     is_matrix = type(X) is SparseRows or is_sparse(X) or getattr(X, "ndim", 1) != 1
-    if is_matrix or _holds_numbers(X):
+    is_matrix = is_matrix or _holds_numbers(X)
+    check_effects(config, given, input="vectors" if is_matrix else "text")
+    if is_matrix:
         features, rows = VectorFeatures.fit(sparse_rows(X), config)
     else:
         features, _, rows, _ = TextFeatures.fit(text_blocks(X), config)

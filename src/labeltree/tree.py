@@ -118,9 +118,9 @@ class LabelTree:
     @property
     def depth_of_leaves(self) -> NDArray[np.int32]:
         """(n_labels,) number of edges from the root to the leaf of each label."""
-        return self._depth()[self.leaf_of_label]
+        return self.depth()[self.leaf_of_label]
 
-    def _depth(self) -> NDArray[np.int32]:
+    def depth(self) -> NDArray[np.int32]:
         """(n_nodes,) number of edges from the root."""
         depth = (self.parent >= 0).astype(np.int32)
         above = np.maximum(self.parent, 0)
@@ -141,7 +141,7 @@ class LabelTree:
         is_leaf = self.n_children == 0
         has_inner_child = np.zeros(self.n_nodes, np.bool_)
         has_inner_child[self.parent[1:][~is_leaf[1:]]] = True
-        stays = ~has_inner_child | (self._depth() % (n + 1) == 0)
+        stays = ~has_inner_child | (self.depth() % (n + 1) == 0)
         if stays.all():
             return self
         nodes = np.arange(self.n_nodes)

@@ -9,7 +9,7 @@ import numpy as np
 
 from labeltree.config import Config, node_kinds, parameters
 from labeltree.data.rows import LabelRows, SparseRows
-from labeltree.defaults import with_arity
+from labeltree.defaults import resolve
 from labeltree.errors import ParameterError
 from labeltree.parallel import Pool
 from labeltree.tree import LabelTree
@@ -40,7 +40,7 @@ def build_tree(
     trees another; ``profiles`` are those of the labels (of the kind ``config.profiles``), if they are known
     already.
     """
-    config = with_arity(config, node_kinds(config)[-1], Y.n_labels, Y.examples_per_label)
+    config = resolve(config, node_kinds(config)[-1], Y.n_labels, Y.examples_per_label)
     if config.tree == "kmeans":
         from labeltree.build.kmeans import build_kmeans
         from labeltree.build.profiles import ENTRIES_PER_LABEL, label_profiles

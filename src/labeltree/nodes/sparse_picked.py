@@ -26,10 +26,6 @@ class PickedTasks(Tasks):
     They are trained as two nodes with a logistic each are, which for rows of one label mirror each other.
     """
 
-    @property
-    def loss(self) -> str:
-        return "log"
-
     def _constants(self, node_weight: NDArray[np.float64]) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
         from labeltree.kernels.sparse import fill_shares
 

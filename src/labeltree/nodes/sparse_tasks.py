@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from labeltree.config import Config
 from labeltree.data.rows import LabelRows
-from labeltree.defaults import default_cost
+from labeltree.defaults import loss_of, resolve
 from labeltree.errors import TrainingError
 from labeltree.kernels.sparse_arrays import (
     LANES,
@@ -54,9 +54,9 @@ class Tasks:
     def __init__(self, rows: Rows, Y: LabelRows, tree: LabelTree, config: Config, seed: int) -> None:
         from labeltree.kernels.sparse import count_positive, fill_positive
 
-        self.rows, self.Y, self.tree, self.config, self.seed = rows, Y, tree, config, seed
+        self.rows, self.Y, self.tree, self.seed = rows, Y, tree, seed
+        self.config = config = resolve(config, "sparse", Y.n_labels, Y.examples_per_label)
         self.prune = _least_weight(config, rows)
-        self.C = config.C or default_cost(self.loss, Y.examples_per_label)
         self.start = chunk_starts(tree)
         count, node_weight = np.zeros(tree.n_nodes + 1, np.int64), np.zeros(tree.n_nodes)
         labels = (tree.parent, tree.leaf_of_label, Y.indptr, Y.indices, rows.weight)
@@ -72,7 +72,7 @@ class Tasks:
     @property
     def loss(self) -> str:
         """What the scores are those of."""
-        return "log" if self.config.solver == "sgd" else self.config.loss
+        return loss_of(self.config)
 
     @property
     def log_odds(self) -> tuple[float, float]:
@@ -125,7 +125,7 @@ class Tasks:
         return kind(*self._cost_and_l1())
 
     def _cost_and_l1(self) -> tuple[np.float32, np.float32]:
-        return np.float32(self.C), np.float32(self.config.l1)
+        return np.float32(self.config.C), np.float32(self.config.l1)
 
     def _train(self, task: int, examples: Gathered, state: State, n_passes: int, with_held_out: bool) -> int:
         """At most so many passes; how many there were."""

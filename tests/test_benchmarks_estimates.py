@@ -1,0 +1,28 @@
+"""The command that sets estimates beside the truth."""
+
+from __future__ import annotations
+
+import lzma
+from pathlib import Path
+
+import pytest
+
+from benchmarks import estimates
+from benchmarks.running import make_toy
+
+
+def test_a_row_per_data_set(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    packed = tmp_path / "data" / "toy" / "train.txt.xz"
+    packed.parent.mkdir(parents=True)
+    packed.write_bytes(lzma.compress(make_toy(tmp_path).train.source.read_bytes()))
+    monkeypatch.setenv("LABELTREE_DATA", str(tmp_path / "data"))
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[1]), prepend=":")
+    estimates.main(["--data", "toy,absent"])
+    printed = capsys.readouterr().out
+    assert "absent: skipped" in printed
+    cells = [cell.strip() for cell in printed.splitlines()[-1].split("|")[1:-1]]
+    assert cells[:2] == ["toy", "sparse"]
+    assert all(float(cell) > 0 for cell in cells[2:])

@@ -1,0 +1,157 @@
+"""Every command and every Python snippet of the README and the docs runs, on small generated data.
+
+The blocks of a page run in one folder, one after another, as a reader would run them. A block without a
+language is commands if a line of it starts like one, else a drawing or data. Not run are commands that
+install something (pip), ``labeltree warm-up``, which compiles for minutes, and ``python -m benchmarks…`` or
+``experiments…``, which need data sets or peers: of these arguments must be right, or the module must exist.
+"""
+
+from __future__ import annotations
+
+import gzip
+import importlib.util
+import io
+import json
+import logging
+import re
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import click
+import pytest
+from scipy.sparse import csr_matrix
+
+import labeltree
+from labeltree import cli, demo
+from labeltree.cli_options import given_parameters
+from labeltree.config import make_config, parameters
+
+ROOT = Path(__file__).parents[1]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+NAMES = [str(page.relative_to(ROOT)) for page in PAGES]
+COMMAND = re.compile(r'(?:echo "(?P<input>[^"]*)" \| )?labeltree (?P<arguments>.*)')
+MODULE = re.compile(r"python -m (?P<module>(?:benchmarks|experiments)[.\w]*)")
+INSTALLS = re.compile(r"\bpip install\b")
+BLOCK = re.compile(r"^```(?P<language>\w*)\n(?P<text>.*?)^```$", re.M | re.S)
+OPTIONS = {parameter.option for parameter in parameters()}
+
+SENTENCES = {
+    "bread": "why does my sourdough bread not rise",
+    "sauce": "how to thicken a sauce without flour",
+    "baking": "how long to bake a cake in the oven",
+    "knives": "how to sharpen a chef knife at home",
+}
+TEXTS = [f"{sentence} number {number}" for number in range(20) for sentence in SENTENCES.values()]
+LABELS = [[label, "food"] if label != "knives" else [label] for _ in range(20) for label in SENTENCES]
+
+
+class Block(NamedTuple):
+    page: str
+    line: int
+    language: str
+    text: str
+
+    @property
+    def commands(self) -> list[str]:
+        """Its lines, if it is one of commands."""
+        lines = self.text.splitlines()
+        known = (COMMAND.match, MODULE.match, INSTALLS.search)
+        is_shell = not self.language and any(find(line) for line in lines for find in known)
+        return lines if is_shell else []
+
+
+def blocks_of(page: Path) -> Iterator[Block]:
+    text = page.read_text(encoding="utf-8")
+    for found in BLOCK.finditer(text):
+        line = text.count("\n", 0, found.start()) + 1
+        yield Block(str(page.relative_to(ROOT)), line, found["language"], found["text"])
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """Where a page runs: the files that its commands name, and few libraries for the demo."""
+    lines = [
+        " ".join([*(f"__label__{label}" for label in labels), text])
+        for text, labels in zip(TEXTS, LABELS, strict=True)
+    ]
+    for name in ("train.txt", "test.txt"):
+        (tmp_path / name).write_text("\n".join(lines) + "\n")
+    (tmp_path / "new.txt").write_text("\n".join(TEXTS) + "\n")
+    rows = (json.dumps({"text": t, "labels": names}) for t, names in zip(TEXTS, LABELS, strict=True))
+    (tmp_path / "train.jsonl.gz").write_bytes(gzip.compress("\n".join(rows).encode()))
+    monkeypatch.setattr(demo, "library_folders", lambda: [Path(labeltree.__file__).parents[1]])
+    monkeypatch.chdir(tmp_path)
+    log = logging.getLogger("labeltree")
+    level = log.level  # which a snippet sets
+    yield tmp_path
+    log.setLevel(level)
+
+
+def taken_for_granted(page: str) -> dict[str, Any]:
+    """The variables that a page's snippets use without making them."""
+    names = sorted({label for labels in LABELS for label in labels})
+    ids = [[names.index(label) for label in labels] for labels in LABELS]
+    if page == "docs/metrics.md":  # true labels are ids there
+        model = labeltree.train(TEXTS, LABELS, label_names=names)
+        counts = {"label_counts": model.label_counts, "n": model.n_examples, "n_labels": model.n_labels}
+        return {"model": model, "X": TEXTS, "labels": ids, **counts}
+    X = csr_matrix([[float(word in text) for word in ("bread", "sauce", "cake", "knife")] for text in TEXTS])
+    return {"texts": TEXTS, "labels": LABELS, "label_lists": LABELS, "X": X, "Y": LABELS}
+
+
+def run_command(line: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    called, module = COMMAND.match(line), MODULE.match(line)
+    if called is not None and called["arguments"].startswith("warm-up"):
+        cli.cli.commands["warm-up"].make_context("warm-up", shlex.split(called["arguments"])[1:])
+    elif called is not None:
+        typed = io.BytesIO(f"{called['input'] or ''}\n".encode())
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(typed))
+        assert cli.main(shlex.split(called["arguments"])) == 0, line
+    elif module is not None:
+        assert importlib.util.find_spec(module["module"]) is not None, line
+    else:
+        assert INSTALLS.search(line), f"not known how to check: {line}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=NAMES)
+def test_commands_and_snippets_run(page: Path, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    values: dict[str, Any] = {}
+    for block in blocks_of(page):
+        for line in block.commands:
+            run_command(line, monkeypatch)
+        if block.language == "python":
+            values = values or taken_for_granted(block.page)
+            code = compile("\n" * block.line + block.text, str(page), "exec")  # errors name the page's lines
+            exec(code, values)
+        else:
+            assert not block.language, f"{block.page}:{block.line}: not known how to run {block.language}"
+
+
+def test_there_is_much_to_run() -> None:
+    blocks = [block for page in PAGES for block in blocks_of(page)]
+    called = [line for block in blocks for line in block.commands if COMMAND.match(line)]
+    assert len(called) > 20
+    assert sum(block.language == "python" for block in blocks) > 5
+    shown = {line.partition("labeltree ")[2].split()[0] for line in called}
+    assert {"train", "test", "predict", "prob", "compare-search", "inspect", "demo"} <= shown
+
+
+def option_lists() -> list[tuple[str, str]]:
+    """Code between backquotes that is several options of training: page, options."""
+    found = []
+    for page, name in zip(PAGES, NAMES, strict=True):
+        for span in re.findall(r"`(--[^`\n]+)`", page.read_text(encoding="utf-8")):
+            options = [word for word in span.split() if word.startswith("--")]
+            is_concrete = not any(word.isupper() for word in span.split())  # N and FILE stand for something
+            if len(options) > 1 and is_concrete and options[0].replace("--no-", "--") in OPTIONS:
+                found.append((name, span))
+    return sorted(set(found))
+
+
+@pytest.mark.parametrize(("page", "options"), option_lists())
+def test_options_that_stand_together_have_an_effect(page: str, options: str) -> None:
+    with click.Context(cli.train) as context:
+        cli.train.parse_args(context, ["data", *options.split()])
+        make_config(given_parameters(context, None), preset=context.params["preset"])
