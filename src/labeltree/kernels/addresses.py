@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numba import types
 from numba.core import cgutils
+from numba.core.imputils import impl_ret_borrowed
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
@@ -57,6 +58,17 @@ def _array_at(typing_context, address, shape, dtype):
         return array._getvalue()
 
     return kind(address, shape, dtype), generate
+
+
+@intrinsic
+def frozen(typing_context, array):
+    """The same array, or bytes, as an array that is only read, as batches are: one kind less to compile for."""
+    kind = types.Array(array.dtype, array.ndim, array.layout, readonly=True)
+
+    def generate(context, builder, signature, arguments):
+        return impl_ret_borrowed(context, builder, kind, arguments[0])
+
+    return kind(array), generate
 
 
 @intrinsic

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from labeltree.kernels.addresses import frozen
 from labeltree.kernels.arithmetic import fast_exp
 from labeltree.kernels.check import CANONICAL, check_row
 from labeltree.kernels.jit import generic, inlined
@@ -267,7 +268,10 @@ def search_row(nodes, n_features, indices, values, n, norm, k, threshold, link, 
 def search_prepared(nodes, indices, values, n, k, threshold, link, out_ids, out_probabilities):
     """:func:`search_topk` of the first ``n`` entries; False, and nothing is found, if n is negative."""
     if n >= 0:
-        search_topk(nodes, np.array([0, n]), indices, values, k, threshold, link, out_ids, out_probabilities)
+        indptr = np.zeros(2, np.int64)
+        indptr[1] = n
+        rows = frozen(indptr), frozen(indices), frozen(values)
+        search_topk(nodes, *rows, k, threshold, link, out_ids, out_probabilities)
     return n >= 0
 
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from labeltree.kernels.addresses import address_table, matrix_at, vector_at
+from labeltree.kernels.addresses import address_table, frozen, matrix_at, vector_at
 from labeltree.kernels.arithmetic import call_for, score_rows, sum_rows
 from labeltree.kernels.jit import inlined, kernel
 from labeltree.kernels.search import (
@@ -141,7 +141,7 @@ def dense_topk_row(table, indices, values, n, norm, k, threshold, link, out_ids,
 @kernel
 def dense_topk_text(table, text_table, buffer, k, threshold, link, out_ids, out_probabilities):
     """:func:`.search.search_prepared` of a short text."""
-    n = transform_text(text_table, buffer)
+    n = transform_text(text_table, frozen(buffer))
     indices, values = row_at(text_table)
     nodes = _nodes_at(table)
     return search_prepared(nodes, indices, values, n, k, threshold, link, out_ids, out_probabilities)

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from labeltree.kernels.addresses import address_table, matrix_at, vector_at
+from labeltree.kernels.addresses import address_table, frozen, matrix_at, vector_at
 from labeltree.kernels.jit import inlined, kernel
 from labeltree.kernels.search import (
     Kernels,
@@ -215,7 +215,7 @@ def sparse_topk(table, indptr, indices, values, k, threshold, link, out_ids, out
 @kernel
 def sparse_topk_row(table, indices, values, n, norm, k, threshold, link, out_ids, out_probabilities):
     """:func:`.search.search_row`."""
-    nodes, n_features = _nodes_at(table, indices, values), table[_SIZES, 2]
+    nodes, n_features = _nodes_at(table, frozen(indices), frozen(values)), table[_SIZES, 2]
     return search_row(
         nodes, n_features, indices, values, n, norm, k, threshold, link, out_ids, out_probabilities
     )
@@ -224,9 +224,9 @@ def sparse_topk_row(table, indices, values, n, norm, k, threshold, link, out_ids
 @kernel
 def sparse_topk_text(table, text_table, buffer, k, threshold, link, out_ids, out_probabilities):
     """:func:`.search.search_prepared` of a short text."""
-    n = transform_text(text_table, buffer)
+    n = transform_text(text_table, frozen(buffer))
     indices, values = row_at(text_table)
-    nodes = _nodes_at(table, indices, values)
+    nodes = _nodes_at(table, frozen(indices), frozen(values))
     return search_prepared(nodes, indices, values, n, k, threshold, link, out_ids, out_probabilities)
 
 

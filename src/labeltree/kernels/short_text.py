@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from labeltree.kernels.addresses import vector_at
+from labeltree.kernels.addresses import frozen, vector_at
 from labeltree.kernels.jit import helper, inlined
 from labeltree.kernels.strings import find_strings
 from labeltree.kernels.text import DONE, Pieces, TextOptions, split_row
@@ -38,8 +38,8 @@ def transform_text(table, buffer):
     """Fill the row of a text, UTF-8 bytes; returns its length, or -1 if a word has no good weight."""
     settings = vector_at(table, SETTINGS, np.int64)
     options = TextOptions(
-        vector_at(table, LOWER_CASE, np.uint16),
-        vector_at(table, NO_PREFIX, np.uint8),
+        frozen(vector_at(table, LOWER_CASE, np.uint16)),
+        frozen(vector_at(table, NO_PREFIX, np.uint8)),
         settings[WEIGHTED] != 0,
     )
     words, weights = _pieces_at(table, WORDS), vector_at(table, WEIGHTS, np.float32)
