@@ -6,6 +6,21 @@ import os
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
+
+# Property tests try the same examples everywhere, so that a commit has one verdict. New ones are tried by
+# `pytest --hypothesis-profile explore`; what that finds becomes a fixed `@example`.
+settings.register_profile(
+    "same-everywhere",
+    derandomize=True,
+    deadline=None,
+    database=None,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+settings.register_profile(
+    "explore", settings.get_profile("same-everywhere"), derandomize=False, print_blob=True
+)
+settings.load_profile("same-everywhere")
 
 
 @pytest.fixture(scope="session")

@@ -415,7 +415,7 @@ def test_random_sparse_tensors(name: str, sparse_content: bytes, tmp_path: Path)
         for search in ("exact", "beam"):
             ids, probabilities = loaded.predict_arrays(TOY.texts[:5], k=3, search=search)
             assert np.all((ids >= -1) & (ids < loaded.n_labels))
-            assert not np.any(probabilities < 0)
+            assert np.all((probabilities >= 0) & (probabilities <= 1))
         assert loaded.probability(TOY.texts[:2], loaded.label_names).shape == (2, loaded.n_labels)
 
 
@@ -470,7 +470,7 @@ def test_certain_nodes_of_a_model_that_is_told_to_be_a_softmax(model: Model, tmp
 def test_random_softmax_tensors(
     nodes: str, name: str, softmax_contents: dict[str, bytes], tmp_path: Path
 ) -> None:
-    """As above. Sums of scores that only a forger makes may be NaN, but no label comes from nowhere."""
+    """As above: no label comes from nowhere, and no probability is NaN."""
     path = tmp_path / "random.labeltree"
     path.write_bytes(softmax_contents[nodes])
     good, metadata = read_model(path)
@@ -487,9 +487,7 @@ def test_random_softmax_tensors(
         for search in ("exact", "beam"):
             ids, probabilities = loaded.predict_arrays(TOY.texts[:5], k=3, search=search)
             assert np.all((ids >= -1) & (ids < loaded.n_labels))
-            assert not np.any(probabilities < 0)
-            if name in ("embedding", "weights", "feature", "entry"):
-                assert np.all(np.isfinite(probabilities))
+            assert np.all((probabilities >= 0) & (probabilities <= 1))
         loaded.predict_rows(TOY.texts[:2], 0.3)
         assert loaded.probability(TOY.texts[:2], loaded.label_names).shape == (2, loaded.n_labels)
     assert n_loaded > 0 or name in ("chunk_bucket", "chunk_row", "chunk_entry", "bucket", "length")

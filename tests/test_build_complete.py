@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from labeltree.build.complete import build_complete, build_shuffled
@@ -14,7 +14,6 @@ from labeltree.errors import ParameterError, TreeError
 
 
 @given(st.lists(st.integers(0, 9), min_size=1, max_size=60), st.integers(2, 9))
-@settings(deadline=None)
 def test_complete(counts: list[int], arity: int) -> None:
     tree = build_complete(counts, arity)
     depth = tree.depth_of_leaves
@@ -29,7 +28,6 @@ def test_complete(counts: list[int], arity: int) -> None:
 
 
 @given(st.integers(1, 60), st.integers(2, 9), st.integers(0, 2**64 - 1))
-@settings(deadline=None)
 def test_shuffled(n_labels: int, arity: int, seed: int) -> None:
     """The complete tree with its labels in the order of the seed."""
     tree = build_shuffled(n_labels, arity, seed)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from labeltree import LabelTree
@@ -99,7 +99,6 @@ LABEL_NAMES = st.lists((TEXT | SPACED).filter(str.strip), min_size=1, max_size=1
 
 
 @given(LABEL_NAMES, st.integers(2, 4))
-@settings(deadline=None)
 def test_written_and_read_again(
     tmp_path_factory: pytest.TempPathFactory, names: list[str], arity: int
 ) -> None:

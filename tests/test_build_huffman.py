@@ -18,7 +18,6 @@ def one_label_rows(counts: list[int]) -> LabelRows:
 
 
 @given(st.lists(st.integers(0, 12), min_size=1, max_size=40), st.integers(2, 9))
-@settings(deadline=None)
 def test_agrees_with_the_heap(counts: list[int], arity: int) -> None:
     tree = build_huffman(counts, arity)
     assert tree == reference.huffman(counts, arity)
@@ -31,7 +30,7 @@ def test_agrees_with_the_heap(counts: list[int], arity: int) -> None:
 
 
 @given(st.lists(st.integers(0, 20), min_size=1, max_size=6).filter(lambda counts: sum(counts) > 0))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_no_binary_tree_is_cheaper_on_multi_class_data(counts: list[int]) -> None:
     cost = build_huffman(counts, 2).cost(one_label_rows(counts))
     assert cost == pytest.approx(reference.cheapest_binary_cost(counts))

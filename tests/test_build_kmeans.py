@@ -39,7 +39,7 @@ def random_rows(n_rows: int, n_features: int, seed: int) -> np.ndarray:
     st.integers(0, 3),
     st.booleans(),
 )
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=200)
 def test_shape_for_any_profiles(
     n_labels: int, arity: int, max_leaves: int, kind: str, seed: int, balanced: bool
 ) -> None:
@@ -90,7 +90,6 @@ SCORES = st.sampled_from([-1.0, -0.5, -0.0, 0.0, 0.25, 0.5, 1.0, 3.0])
 
 
 @given(st.integers(1, 6), st.integers(0, 25), st.data())
-@settings(deadline=None)
 def test_placing_agrees_with_its_rule(n_parts: int, n_rows: int, data: st.DataObject) -> None:
     scores = data.draw(st.lists(SCORES, min_size=n_rows * n_parts, max_size=n_rows * n_parts))
     matrix = np.array(scores, np.float32).reshape(n_rows, n_parts)
@@ -100,7 +99,6 @@ def test_placing_agrees_with_its_rule(n_parts: int, n_rows: int, data: st.DataOb
 
 
 @given(st.integers(3, 6), st.integers(0, 25), st.data())
-@settings(deadline=None)
 def test_the_nearest_part_is_the_first_of_the_greatest(
     n_parts: int, n_rows: int, data: st.DataObject
 ) -> None:
@@ -133,7 +131,6 @@ def test_lopsided_is_more_than_nine_tenths(largest: int, expected: bool) -> None
 
 
 @given(st.lists(st.floats(width=32, allow_nan=False), max_size=40))
-@settings(deadline=None)
 def test_halving_puts_the_greater_scores_first(scores: list[float]) -> None:
     part = np.empty(len(scores), np.int32)
     cluster.halve_rows(np.array(scores, np.float32).reshape(-1, 1), part)

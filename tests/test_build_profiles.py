@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import labeltree.build.profiles as profiles_module
@@ -49,7 +49,6 @@ ROWS = st.dictionaries(FEATURES, st.floats(0.125, 8.0, width=32), max_size=6)
 
 
 @given(st.lists(st.tuples(ROWS, st.sets(st.integers(0, 4))), max_size=10))
-@settings(deadline=None)
 def test_agrees_with_dictionaries(data: list[tuple[dict[int, float], set[int]]]) -> None:
     rows, sets = [row for row, _ in data], [labels for _, labels in data]
     result = label_profiles(sparse_rows(rows), label_rows(sets, 5), Pool(1))
@@ -61,7 +60,6 @@ def test_agrees_with_dictionaries(data: list[tuple[dict[int, float], set[int]]])
 
 
 @given(st.lists(st.tuples(ROWS, st.sets(st.integers(0, 4))), max_size=10))
-@settings(deadline=None)
 def test_profiles_from_labels_agree_with_dictionaries(data: list[tuple[dict[int, float], set[int]]]) -> None:
     rows, sets = [row for row, _ in data], [labels for _, labels in data]
     X, Y = sparse_rows(rows), label_rows(sets, 5)
@@ -170,7 +168,6 @@ def test_rows_must_match() -> None:
     st.lists(st.dictionaries(st.integers(0, 30), st.sampled_from([-2.0, -1.0, 0.0, 0.5, 1.0]))),
     st.integers(1, 9),
 )
-@settings(deadline=None)
 def test_strongest_entries(rows: list[dict[int, float]], n_kept: int) -> None:
     expected = []
     for row in rows:

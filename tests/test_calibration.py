@@ -32,7 +32,7 @@ def draw_pairs(n: int, seed: int, true_map: tuple[float, float, float]) -> tuple
     return p, random.random(n) < chances
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     n=st.sampled_from([1, 3, 30, 300]),
     seed=st.integers(0, 999),

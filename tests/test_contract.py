@@ -1,7 +1,4 @@
-"""Behaviours that every combination of the grid has. A new kind of tree, node or optimizer is one more line.
-
-How a point of the grid is trained is in ``METHODS`` and ``GRID``; all tests run on all points.
-"""
+"""Behaviours that every combination of the grid has; its points are in ``benchmarks/grid.py``."""
 
 from __future__ import annotations
 
@@ -11,7 +8,7 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pytest
@@ -28,6 +25,7 @@ from small_data import (
 )
 
 import labeltree
+from benchmarks.grid import GRID, SMALL, Point, write_tree
 from labeltree.data.rows import SparseRows
 from labeltree.errors import DataError, LabelTreeError, ParameterError
 from labeltree.model import Model
@@ -35,62 +33,17 @@ from labeltree.predicting import TreeSearch
 from labeltree.progress import Progress
 from labeltree.tree import LabelTree
 
-KINDS = ("text", "vectors")
-TREES = ("kmeans", "huffman", "complete", "flat", "file")
-METHODS: dict[str, dict[str, Any]] = {
-    "adagrad": dict(nodes="dense", optimizer="adagrad", batch_size=32, lr=0.2),
-    "sgd": dict(nodes="dense", optimizer="sgd", batch_size=1, lr=0.5),  # the paper's algorithm
-    "sgd-batches": dict(nodes="dense", optimizer="sgd", batch_size=16, lr=0.2),
-    "hinge": dict(nodes="sparse", loss="squared-hinge"),
-    "log": dict(nodes="sparse", loss="log", C=10.0),
-    "online": dict(nodes="sparse", solver="sgd"),
-    "both": dict(nodes="both", batch_size=32, lr=0.2),
-    "softmax": dict(nodes="dense", link="hsm", batch_size=16, lr=0.3),
-    "softmax-dual": dict(nodes="sparse", link="hsm", C=10.0),
-    "softmax-online": dict(nodes="sparse", link="hsm", solver="sgd"),
-}
 DENSE = ("adagrad", "sgd", "sgd-batches", "softmax")  # they start where probabilities are frequencies
 SOFTMAX = ("softmax", "softmax-dual", "softmax-online")
-SMALL: dict[str, Any] = dict(dim=16, epochs=15, arity=2, max_leaves=3, l2=1e-5)
-
 TRAIN, TEST = make_toy(200, seed=0), make_toy(300, seed=1)
 
-
-class Point(NamedTuple):
-    kind: str
-    tree: str
-    method: str
-    trees: int
-
-    @property
-    def name(self) -> str:
-        return f"{self.kind}-{self.tree}-{self.method}-{self.trees}"
-
-
-GRID = [Point(*choice) for choice in itertools.product(KINDS, TREES, ("adagrad", "sgd"), (1, 2))]
-GRID += [Point(kind, "kmeans", "sgd-batches", 1) for kind in KINDS]
-GRID += [Point("text", tree, method, 1) for tree in TREES for method in ("hinge", "log")]
-GRID += [Point("vectors", tree, "hinge", 2) for tree in ("kmeans", "flat", "file")]
-GRID += [
-    Point("vectors", "kmeans", method, trees) for method in ("log", "online", "both") for trees in (1, 2)
-]
-GRID += [Point("text", "huffman", "online", 1), Point("text", "flat", "both", 1)]
-GRID += [Point("text", "huffman", "softmax", 1), Point("vectors", "kmeans", "softmax", 2)]
-GRID += [Point("text", "kmeans", "softmax-dual", 1), Point("vectors", "huffman", "softmax-dual", 2)]
-GRID += [Point("vectors", "kmeans", "softmax-online", 1)]
 
 Train = Callable[..., Model]
 
 
 @pytest.fixture(scope="session")
 def tree_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A tree of uneven depth: a chain of pairs with a wide end."""
-    path = tmp_path_factory.mktemp("contract") / "labels.tree"
-    path.write_text(
-        "".join(f"n{i} leaf{i} {LABELS[i]}\nn{i} n{i + 1}\n" for i in range(6))
-        + "".join(f"n6 leaf{i} {LABELS[i]}\n" for i in range(6, N_LABELS))
-    )
-    return path
+    return write_tree(tmp_path_factory.mktemp("contract") / "labels.tree", LABELS)
 
 
 @pytest.fixture(scope="module", params=GRID, ids=lambda point: point.name)
@@ -101,8 +54,7 @@ def point(request: pytest.FixtureRequest) -> Point:
 @pytest.fixture(scope="module")
 def train(point: Point, tree_file: Path) -> Train:
     """``labeltree.train`` on the toy data with the parameters of the grid's point."""
-    parameters = SMALL | METHODS[point.method] | {"trees": point.trees}
-    parameters["tree"] = str(tree_file) if point.tree == "file" else point.tree
+    parameters = point.parameters(tree_file)
 
     def run(X: Any = None, Y: Any = None, **changes: Any) -> Model:
         X = TRAIN.rows(point.kind) if X is None else X

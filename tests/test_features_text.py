@@ -114,7 +114,7 @@ def split_all(texts: Sequence[bytes], config: Any) -> tuple[list[bytes], list[re
 
 
 @given(st.lists(lines, max_size=8), st.lists(lines, max_size=4), settings_grid)
-@settings(deadline=None, max_examples=300)
+@settings(max_examples=300)
 def test_fit_and_transform_agree_with_reference(
     train: list[bytes], test: list[bytes], values: dict[str, Any]
 ) -> None:
@@ -156,7 +156,7 @@ def one_row(features: TextFeatures, text: str) -> SparseRows | None:
 
 
 @given(st.lists(lines, min_size=1, max_size=6), settings_grid)
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 def test_one_row_is_as_in_a_batch(texts: list[bytes], values: dict[str, Any]) -> None:
     config = Config(**values)
     features, _, _, _ = TextFeatures.fit([make_block(texts, [[]] * len(texts))], config)
@@ -224,7 +224,6 @@ numbers = st.floats(0, 2.0**59, width=32).map(repr) | st.sampled_from(
 
 
 @given(st.lists(st.tuples(st.sampled_from(["a", "b:c", "Ö", "long-word-here"]), numbers), max_size=10))
-@settings(deadline=None)
 def test_weighted_words_agree_with_reference(pairs: list[tuple[str, str]]) -> None:
     text = " ".join(f"{word}:{number}" for word, number in pairs).encode()
     config = make_config({"weighted_words": True, "row_norm": "none"})

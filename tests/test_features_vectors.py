@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from labeltree.config import make_config
@@ -24,7 +24,6 @@ def make_rows(rows: list[list[float]]) -> SparseRows:
 
 
 @given(st.lists(st.lists(values, max_size=9), max_size=5), st.sampled_from(["l2", "mean", "none"]))
-@settings(deadline=None)
 def test_rows_are_normalised_as_in_reference(rows: list[list[float]], row_norm: str) -> None:
     given_rows = make_rows(rows)
     before = given_rows.values.copy()

@@ -148,7 +148,7 @@ def problems(draw: st.DrawFn) -> tuple[np.ndarray, list[list[int]], int]:
     return ids, rows, n_labels
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(problems(), st.integers(1, 8), st.integers(1, 1000), st.integers(1, 3), st.data())
 def test_agrees_with_the_reference(
     problem: tuple[np.ndarray, list[list[int]], int],
@@ -175,7 +175,7 @@ def test_agrees_with_the_reference(
     assert all(0 <= score <= 1 + 1e-12 for score in scores.values())
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(problems(), st.integers(1, 8), st.integers(0, 3))
 def test_label_table_agrees_with_the_reference(
     problem: tuple[np.ndarray, list[list[int]], int], k: int, n_more: int
@@ -195,7 +195,7 @@ def test_label_table_agrees_with_the_reference(
             assert value == pytest.approx(numerator / denominator) if denominator else math.isnan(value)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(problems(), st.integers(1, 8), st.integers(1, 20))
 def test_calibration_agrees_with_the_reference(
     problem: tuple[np.ndarray, list[list[int]], int], k: int, bins: int

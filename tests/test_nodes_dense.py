@@ -100,7 +100,7 @@ def check_against_reference(problem: Problem, config: Config, seed: int, toleran
     return losses
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=120)
 @given(
     problem=problems(),
     optimizer=st.sampled_from(["adagrad", "sgd"]),
@@ -118,7 +118,7 @@ def test_agrees_with_the_reference(
     check_against_reference(problem, config, seed, 4e-3 if optimizer == "adagrad" else 1e-4)
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=120)
 @given(
     problem=problems(least_labels=1),
     optimizer=st.sampled_from(["adagrad", "sgd"]),
@@ -149,7 +149,7 @@ def test_agrees_with_the_reference_after_many_steps(optimizer: str, shape: str, 
     assert losses[-1] < losses[0] or link == "hsm"  # whose labels are others in each pass
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(problem=problems(least_labels=1))
 def test_the_first_biases_of_a_softmax(problem: Problem) -> None:
     """Without a step every label has the probability that it is picked."""
@@ -233,7 +233,7 @@ def test_the_seed_decides() -> None:
     assert not same_bytes(first, other)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(
     problem=problems(least_labels=1),
     optimizer=st.sampled_from(["adagrad", "sgd"]),
@@ -319,7 +319,7 @@ def test_what_a_report_raises_ends_training() -> None:
     assert len(reached) == 1
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(tree=label_trees())
 def test_blocks_cover_each_node_once(tree: LabelTree) -> None:
     start, first, last = make_blocks(tree)

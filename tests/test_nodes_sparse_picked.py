@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from strategies import chain_tree, grow_tree
 from test_nodes_dense import Problem, labelled, problems, random_problem
-from test_nodes_sparse import EXACT, arrays_of, assert_close, fit, same_bytes, solve
+from test_nodes_sparse import EXACT, Pushed, arrays_of, assert_close, fit, same_bytes, solve, sum_pushes
 from test_search_sparse import marginals as plt_marginals
 
 import labeltree
@@ -46,7 +46,7 @@ def mixed_tree(n_labels: int = 12) -> LabelTree:
 # The solvers
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 @given(
     problem=problems(least_labels=1),
     solver=st.sampled_from(list(SOLVERS)),
@@ -115,7 +115,10 @@ def test_held_out_rows_join_in_the_last_pass(solver: str, n_labels: int, epochs:
     assert_close(solve(problem, config, seed=1), expected, 2e-3)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
+@example(  # without weights both labels have their share: what is found is the rounding of all passes
+    problem=Problem(build_flat(3), [Example({0: 1.5}, {0, 1})]), C=1.0, bias=0.0, l1=0.0, rare_weight=3.0
+)
 @given(
     problem=problems(least_labels=1),
     C=st.sampled_from([0.1, 1.0, 4.0]),
@@ -128,7 +131,7 @@ def test_the_solution_is_optimal(
 ) -> None:
     """At the minimum 0 is in the subdifferential: w = shrink(-gradient of the losses)."""
     config = Config(
-        link="hsm", C=C, bias=bias, l1=l1, rare_weight=rare_weight, max_iterations=3000, tolerance=1e-7
+        link="hsm", C=C, bias=bias, l1=l1, rare_weight=rare_weight, max_iterations=5000, tolerance=1e-8
     )
     tree, found = problem.tree, solve(problem, config)
     for parent in {int(tree.parent[node]) for node in found}:
@@ -136,21 +139,20 @@ def test_the_solution_is_optimal(
         weights = {child: found[child] for child in children if child in found}
         if len(children) == 2:
             weights[children[1]] = {}
-        downhill: dict[int, dict[int, float]] = {child: {} for child in weights}
-        stiffness = 1.0  # how much a rounding error of the weights moves the gradient
+        seen: dict[int, list[Pushed]] = {child: [] for child in weights}
         for copy in reference.copies_of(tree, parent, problem.examples, config):
-            p = reference.softmax(
-                {child: reference.score(weights[child], copy.features) for child in weights}
-            )
-            stiffness += 2 * C * copy.weight * sum(value**2 for value in copy.features.values())
-            for child in weights:
-                push = C * copy.weight * (float(child == copy.child) - p[child])
-                for feature, value in copy.features.items():
-                    downhill[child][feature] = downhill[child].get(feature, 0.0) + push * value
+            scores = {child: reference.score(weights[child], copy.features) for child in weights}
+            for child, p in reference.softmax(scores).items():
+                push = C * copy.weight * (float(child == copy.child) - p)
+                seen[child].append(Pushed(copy.features, push, C * copy.weight))
+        total = 2 * sum(one.cost for one in next(iter(seen.values())))
         for child in children:
-            best = reference.sparse.shrink(downhill[child], l1) if child in found else {}
-            for feature, weight in found.get(child, {}).items():
-                assert weight == pytest.approx(best[feature], abs=1e-3 + 3e-5 * stiffness), (child, feature)
+            if child not in found:
+                continue
+            downhill, error = sum_pushes(seen[child], config, total)
+            best = reference.sparse.shrink(downhill, l1)
+            for feature, weight in found[child].items():
+                assert weight == pytest.approx(best[feature], abs=error[feature]), (child, feature)
 
 
 def test_the_tolerance_ends_training_near_the_minimum() -> None:
@@ -280,7 +282,7 @@ def test_copies_count_by_the_share_of_their_labels(solver: str) -> None:
 # What is kept, threads, weights, odd data
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(
     problem=problems(least_labels=1),
     solver=st.sampled_from(list(SOLVERS)),

@@ -51,7 +51,7 @@ json_values = st.recursive(
 )
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     tensor_mappings, st.dictionaries(st.text().filter(lambda key: key != "format"), json_values, max_size=3)
 )

@@ -86,7 +86,7 @@ def expected_marginals(
     return np.array([reference.marginals(trees, row, normalize, link) for row in rows])
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(
     trees=ensembles(),
     rows=st.integers(1, 3).flatmap(lambda n: feature_dicts(N_FEATURES, n)),
@@ -117,7 +117,7 @@ def test_top_k_is_brute_force(
             np.testing.assert_allclose(probabilities[row], best, **CLOSE)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(
     trees=ensembles(),
     rows=st.integers(0, 3).flatmap(lambda n: feature_dicts(N_FEATURES, n)),
@@ -141,7 +141,7 @@ def test_labels_above_a_threshold(
         np.testing.assert_allclose(found.values[part], expected[ids], **CLOSE)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(trees=ensembles(), rows=feature_dicts(N_FEATURES, 2), normalize=st.booleans(), link=links)
 def test_marginals_of_given_labels(
     trees: Trees, rows: list[dict[int, float]], normalize: bool, link: str

@@ -64,14 +64,14 @@ def assert_same_rows(data: bytes, fmt: str, block_bytes: int) -> None:
 
 
 @pytest.mark.parametrize("fmt", ["fasttext", "annif", "jsonl"])
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(data=st.data(), block_bytes=st.integers(1, 60))
 def test_text_formats_agree_with_reference(fmt: str, data: st.DataObject, block_bytes: int) -> None:
     content = b"".join(data.draw(st.lists(st.sampled_from(PIECES[fmt]), max_size=30)))
     assert_same_rows(content, fmt, block_bytes)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.binary(max_size=120).filter(lambda data: not data.startswith(MAGIC)))
 @example("x\u07ff\u0800\uffff\U00010000\U0010ffff".encode())
 @example(b"12345678\xed\xa0\x80\n\xe0\x80\x80\n\xf4\x90\x80\x80\n\xc0\x80\n\xf0\x8f\xbf\xbf\n\xc3")
@@ -86,7 +86,7 @@ JSON_VALUES = st.recursive(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(
     text=st.text(),
     labels=st.lists(st.text(min_size=1) | st.integers() | st.floats(allow_nan=False, allow_infinity=False)),
@@ -118,7 +118,7 @@ NUMBERS = st.from_regex(
 )
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 @given(NUMBERS | st.floats(width=32, allow_nan=False, allow_infinity=False).map(repr))
 @example("0." + "0" * 60 + "1e61")
 @example("9" * 60 + "e-60")
@@ -163,7 +163,7 @@ XMLC_PIECES = [
 ]
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(
     lines=st.lists(st.lists(st.sampled_from(XMLC_PIECES), max_size=9).map("".join), max_size=6),
     block_bytes=st.integers(8, 60),
@@ -192,7 +192,7 @@ def test_xmlc_rows_agree_with_reference(lines: list[str], block_bytes: int) -> N
         assert labels.indices[labels.indptr[i] : labels.indptr[i + 1]].tolist() == row.labels
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.lists(st.integers(0, 10**6), unique=True, max_size=200))
 def test_sort_pairs_sorts_and_keeps_pairs_together(keys: list[int]) -> None:
     sorted_keys, values = np.array(keys, np.int32), np.array(keys, np.float32)

@@ -137,7 +137,7 @@ def assert_best(
 ks = st.sampled_from([1, 2, 5, 12, 200])
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(case=cases(), k=ks, normalize=st.booleans())
 def test_topk_is_brute_force(case: Case, k: int, normalize: bool) -> None:
     ids, probabilities = topk(case, k, normalize=normalize)
@@ -145,7 +145,7 @@ def test_topk_is_brute_force(case: Case, k: int, normalize: bool) -> None:
         assert_best(ids[row], probabilities[row], case.marginals(row, normalize), k, case.close)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(case=tied_cases(), k=ks, threshold=st.sampled_from([0.0, 0.2, 0.7]))
 def test_ties_go_to_the_lower_label(case: Case, k: int, threshold: float) -> None:
     ids, probabilities = topk(case, k, np.float32(threshold))
@@ -165,7 +165,7 @@ def test_equal_labels_of_different_depth(is_sparse: bool) -> None:
     assert (probabilities == 1.0).all()
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 @given(case=cases(), threshold=st.sampled_from([0.0, 1e-6, 0.05, 0.5, 1.0]), normalize=st.booleans())
 def test_thresholds(case: Case, threshold: float, normalize: bool) -> None:
     """All labels above, and the top k of them; labels within rounding of the threshold may be in or out."""
@@ -189,7 +189,7 @@ def test_thresholds(case: Case, threshold: float, normalize: bool) -> None:
         np.testing.assert_allclose(expected[best_ids[row, :n_best]], best_of_found, **close)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(case=cases(), place=st.integers(0, 10**6))
 def test_a_threshold_includes_a_label_of_just_that_probability(case: Case, place: int) -> None:
     _, ids, probabilities = case.search.above(case.arrays, ZERO, False)
@@ -199,7 +199,7 @@ def test_a_threshold_includes_a_label_of_just_that_probability(case: Case, place
     assert np.count_nonzero(best_ids >= 0) == np.count_nonzero(probabilities >= least)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(case=cases())
 def test_a_softmax_shares_out_one(case: Case) -> None:
     """Where some sibling is possible everywhere, the paths to all labels sum to 1."""
@@ -295,7 +295,7 @@ def test_more_labels_than_first_expected(is_sparse: bool) -> None:
     np.testing.assert_allclose(probabilities, expected, rtol=1e-5)
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 @given(case=cases(), normalize=st.booleans())
 def test_marginals_of_given_labels(case: Case, normalize: bool) -> None:
     n_rows, n_labels = len(case.features), case.tree.n_labels
@@ -322,7 +322,7 @@ def test_normalize_of_very_improbable_siblings() -> None:
     assert (probabilities[0] > 0).sum() == 1
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(case=cases(), normalize=st.booleans())
 def test_a_row_alone_and_in_a_batch(case: Case, normalize: bool) -> None:
     ids, probabilities = topk(case, 4, normalize=normalize)
@@ -332,7 +332,7 @@ def test_a_row_alone_and_in_a_batch(case: Case, normalize: bool) -> None:
         assert alone[0].tobytes() == probabilities[row].tobytes()
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(case=st.one_of(cases(), tied_cases()), k=ks, normalize=st.booleans())
 def test_algorithm_2_is_brute_force(case: Case, k: int, normalize: bool) -> None:
     """Of the reference itself: the paper's search finds exactly what sorting all labels finds."""

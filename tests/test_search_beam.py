@@ -63,7 +63,7 @@ def is_clear(tree: LabelTree, conditionals: NDArray[np.float64], beam: int) -> b
     return True
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(case=cases(), k=ks, beam=beams, normalize=st.booleans())
 def test_it_finds_what_the_twin_finds(case: Case, k: int, beam: int, normalize: bool) -> None:
     ids, probabilities = search(case, k, beam, normalize=normalize)
@@ -82,7 +82,7 @@ def test_it_finds_what_the_twin_finds(case: Case, k: int, beam: int, normalize: 
         assert not probabilities[row, n_found:].any()
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(case=tied_cases(), k=ks, beam=beams)
 def test_ties_go_to_the_lower_node_and_label(case: Case, k: int, beam: int) -> None:
     ids, probabilities = search(case, k, beam)
@@ -93,7 +93,7 @@ def test_ties_go_to_the_lower_node_and_label(case: Case, k: int, beam: int) -> N
         np.testing.assert_allclose(probabilities[row, :n_found], chances_of(case, expected), rtol=4e-6)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(case=st.one_of(cases(), tied_cases()), k=ks, normalize=st.booleans())
 def test_a_wide_beam_is_exact(case: Case, k: int, normalize: bool) -> None:
     ids, probabilities = search(case, k, case.tree.n_nodes, normalize=normalize)
@@ -102,7 +102,7 @@ def test_a_wide_beam_is_exact(case: Case, k: int, normalize: bool) -> None:
     np.testing.assert_allclose(probabilities, exact, rtol=1e-6)
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 @given(case=st.one_of(cases(), tied_cases()), beam=beams, threshold=st.sampled_from([1e-30, 0.05, 0.5, 1.0]))
 def test_a_threshold_only_cuts_the_answer(case: Case, beam: int, threshold: float) -> None:
     ids, probabilities = search(case, 6, beam, threshold=np.float32(threshold))
@@ -182,7 +182,7 @@ def test_deep_trees_and_no_rows() -> None:
 # Models
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 @given(
     trees=ensembles(),
     rows=feature_dicts(N_FEATURES, 2),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from labeltree.errors import CorruptedModelError, DataError
@@ -14,7 +14,6 @@ strings = st.lists(st.binary(max_size=20), max_size=60)
 
 
 @given(strings, strings)
-@settings(deadline=None)
 def test_ids_are_those_of_a_dict(inserted: list[bytes], asked: list[bytes]) -> None:
     table = StringTable(1, 1)
     ids = table.insert(pack_strings(inserted), len(inserted))
@@ -73,7 +72,6 @@ def test_a_listed_string_twice_is_an_error() -> None:
 
 
 @given(st.lists(st.text(max_size=12), unique=True, max_size=40))
-@settings(deadline=None)
 def test_tensors_round_trip(names: list[str]) -> None:
     names = [name for name in names if name.isprintable()]
     table = StringTable.from_strings(names)

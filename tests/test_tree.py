@@ -127,7 +127,6 @@ def test_from_parents_refuses(parent: list, label: list, message: str) -> None:
 
 
 @given(st.lists(st.tuples(st.integers(-3, 8), st.integers(-3, 8)), max_size=8))
-@settings(deadline=None)
 def test_any_arrays_give_a_tree_or_a_tree_error(nodes: list[tuple[int, int]]) -> None:
     parent, label = np.array(nodes, np.int64).reshape(-1, 2).T
     for make in (LabelTree, LabelTree.from_parents):
@@ -139,7 +138,6 @@ def test_any_arrays_give_a_tree_or_a_tree_error(nodes: list[tuple[int, int]]) ->
 
 
 @given(random_trees(), st.randoms(use_true_random=False))
-@settings(deadline=None)
 def test_from_parents_takes_any_numbering(tree: LabelTree, random: object) -> None:
     order = list(range(tree.n_nodes))
     random.shuffle(order)  # type: ignore[attr-defined]
@@ -154,7 +152,6 @@ def test_from_parents_takes_any_numbering(tree: LabelTree, random: object) -> No
 
 
 @given(random_trees(), st.data())
-@settings(deadline=None)
 def test_cost_and_depth_follow_their_definitions(tree: LabelTree, data: st.DataObject) -> None:
     sets = st.lists(st.sets(st.integers(0, tree.n_labels - 1)), min_size=1, max_size=8)
     label_sets = data.draw(sets)
@@ -203,7 +200,6 @@ def test_collapsed_levels(n: int, children_of_levels: list[int]) -> None:
 
 
 @given(random_trees(max_labels=30), st.integers(0, 5))
-@settings(deadline=None)
 def test_collapse_agrees_with_its_rule(tree: LabelTree, n: int) -> None:
     collapsed = tree.collapse(n)
     assert collapsed == reference.collapse(tree, n)
@@ -222,7 +218,7 @@ def test_collapse_refuses_negative_numbers() -> None:
 
 
 @given(random_trees())
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 def test_tensors_round_trip(tree: LabelTree) -> None:
     tensors = tree.tensors("tree.1")
     again = LabelTree.from_tensors(tensors, "tree.1")

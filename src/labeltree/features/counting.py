@@ -104,6 +104,9 @@ def count_tokens(
     return SparseRows(indptr, indices, values, n_columns)
 
 
+MOST_IDF = 45.0  # 1 + ln(2**63): of no number of rows is it larger
+
+
 def inverse_document_frequency(rows: SparseRows) -> NDArray[np.float32]:
     """1 + ln((1 + N) / (1 + df)) of each column: positive even for a word that is everywhere."""
     frequency = np.zeros(rows.n_columns, np.int64)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from itertools import pairwise
 
@@ -15,6 +16,7 @@ from labeltree.kernels.strings import (
     EMPTY,
     StringArrays,
     find_strings,
+    hash_secretly,
     insert_strings,
     measure_strings,
     place_strings,
@@ -39,8 +41,11 @@ class StringTable:
             np.zeros(n_strings + 1, np.int64),
             np.empty(n_strings, np.uint64),
             slots,
-            np.zeros(1, np.int64),
+            np.zeros(2, np.int64),
         )
+        # Of the hashes by which strings are placed; None while those of the text will do, which anyone can
+        # compute. Ids never depend on it.
+        self._key: NDArray[np.uint64] | None = None
 
     @classmethod
     def from_strings(cls, strings: Sequence[str | bytes]) -> StringTable:
@@ -68,18 +73,24 @@ class StringTable:
     def insert(self, pieces: Pieces, n: int) -> NDArray[np.int32]:
         """The ids of the first ``n`` pieces; new strings are added."""
         ids = np.empty(n, np.int32)
-        done = insert_strings(self.arrays, pieces, 0, ids)
+        done = insert_strings(self.arrays, self._with_hashes(pieces, n), 0, ids)
         while done < n:
-            self._grow(int(pieces.length[done] + 7) // 8 + 1)
-            done = insert_strings(self.arrays, pieces, done, ids)
+            if not self._grow(int(pieces.length[done] + 7) // 8 + 1):
+                self._choose_key()  # there is room, so it must be that strings are too far from their slots
+            done = insert_strings(self.arrays, self._with_hashes(pieces, n), done, ids)
         return ids
 
     def find(self, pieces: Pieces, n: int) -> NDArray[np.int32]:
         """The ids of the first ``n`` pieces, -1 for strings that are not in the table."""
         ids = np.empty(n, np.int32)
         # One array at a time: as tuples they would take 2 µs more to hand over, of 15 for a short text.
-        find_strings(self.arrays.slots, self.arrays.records, *pieces, ids)
+        find_strings(self.arrays.slots, self.arrays.records, *self._with_hashes(pieces, n), ids)
         return ids
+
+    @property
+    def has_public_hashes(self) -> bool:
+        """Whether strings are found by the hashes that pieces come with."""
+        return self._key is None
 
     def ids(self, strings: Sequence[str | bytes]) -> NDArray[np.int32]:
         """The ids of some strings, -1 for those that are not in the table."""
@@ -120,8 +131,38 @@ class StringTable:
         write_strings(records, first, order, offsets, data)
         return data, offsets
 
-    def _grow(self, n_words: int) -> None:
-        """Make room for at least one more string, whose record has ``n_words`` words."""
+    def _with_hashes(self, pieces: Pieces, n: int) -> Pieces:
+        """The first ``n`` pieces, with the hashes by which this table places them."""
+        if self._key is None:
+            return pieces
+        hashes = np.empty(n, np.uint64)
+        hash_secretly(pieces.packed, pieces.first, pieces.length, self._key, hashes)
+        return pieces._replace(hashes=hashes)
+
+    def _choose_key(self) -> None:
+        """Place all strings anew, by hashes that nobody can foresee.
+
+        Those of the text are the same everywhere, and so is what they make of n-grams; whoever knows them can
+        choose words that all want the same slot.
+        """
+        records, first, hashes = self.arrays.records, self.arrays.first[: len(self)], self.arrays.hashes
+        length = np.empty(len(self), np.int64)
+        measure_strings(records, first, np.arange(len(self)), length)
+        self._key = np.frombuffer(os.urandom(16), np.uint64)
+        hash_secretly(records, first + 1, length, self._key, hashes[: len(self)])
+        self._place()
+
+    def _place(self) -> None:
+        """Put all strings into new slots."""
+        records, first, hashes, _, size = self.arrays
+        slots = np.full(_slots_for(len(hashes)), EMPTY, np.uint64)
+        size[1] = place_strings(first, hashes, len(self), slots)
+        self.arrays = StringArrays(records, first, hashes, slots, size)
+        if size[1] < 0:
+            self._choose_key()
+
+    def _grow(self, n_words: int) -> bool:
+        """Make room for at least one more string, whose record has ``n_words`` words; False if there is."""
         records, first, hashes, slots, size = self.arrays
         n = len(self)
         if n == len(hashes):
@@ -132,10 +173,11 @@ class StringTable:
             records = _longer(records, n_used, 2 * (n_used + n_words))
         if n >= _MAX_STRINGS or n_used + n_words > _MAX_RECORD_WORDS:
             raise DataError(f"too many distinct strings: {n} so far; raise min_count or cut the data")
-        if len(slots) < _slots_for(len(hashes)):
-            slots = np.full(_slots_for(len(hashes)), EMPTY, np.uint64)
-            place_strings(first, hashes, n, slots)
+        has_grown = hashes is not self.arrays.hashes or records is not self.arrays.records
         self.arrays = StringArrays(records, first, hashes, slots, size)
+        if len(slots) < _slots_for(len(hashes)):
+            self._place()
+        return has_grown
 
 
 def pack_strings(strings: Sequence[str | bytes]) -> Pieces:

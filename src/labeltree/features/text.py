@@ -15,6 +15,7 @@ from labeltree.data.memory import texts_to_block
 from labeltree.data.rows import LabelRows, SparseRows
 from labeltree.errors import CorruptedModelError, ParameterError
 from labeltree.features.counting import (
+    MOST_IDF,
     LabelCollector,
     TokenCounts,
     Tokens,
@@ -36,6 +37,12 @@ TF_CODES = {"count": TF_COUNT, "log": TF_LOG, "binary": TF_BINARY}
 SHORT_TEXT = 1 << 14  # characters; a single text up to this length takes the fast path
 
 _NO_ROWS: NDArray[np.int32] = np.empty(0, np.int32)
+
+
+def _check_weighted(config: Config) -> None:
+    """Weights belong to words: n-grams have none."""
+    if config.weighted_words and config.word_ngrams > 1:
+        raise ParameterError(f"word_ngrams must be 1 with weighted_words, but is {config.word_ngrams}")
 
 
 class TextFeatures:
@@ -64,8 +71,7 @@ class TextFeatures:
         cls, blocks: Iterable[Block], config: Config, bad_lines: BadLines | None = None
     ) -> tuple[TextFeatures, StringTable, SparseRows, LabelRows]:
         """Learn words, weights and labels from blocks, reading them once; also returns their rows."""
-        if config.weighted_words and config.word_ngrams > 1:
-            raise ParameterError(f"word_ngrams must be 1 with weighted_words, but is {config.word_ngrams}")
+        _check_weighted(config)
         words, labels = StringTable(), StringTable()
         counts, chunks, collected = TokenCounts(config), list[Tokens](), LabelCollector()
         for block in blocks:
@@ -118,6 +124,7 @@ class TextFeatures:
     @classmethod
     def from_tensors(cls, tensors: Mapping[str, NDArray], config: Config) -> TextFeatures:
         """The features whose :meth:`tensors` these are."""
+        _check_weighted(config)
         data = take_tensor(tensors, "features.words", np.uint8)
         offsets = take_tensor(tensors, "features.word_offsets", np.int64)
         bucket_row = take_tensor(tensors, "features.bucket_row", np.int32)
@@ -132,8 +139,8 @@ class TextFeatures:
         n_columns = len(words) + len(of_buckets)
         if not np.array_equal(of_buckets, np.arange(len(words), n_columns)):
             raise CorruptedModelError("features.bucket_row does not number the columns after the words")
-        if len(idf) != n_columns or not np.all(np.isfinite(idf) & (idf > 0)):
-            raise CorruptedModelError(f"features.idf is not {n_columns} positive finite numbers")
+        if len(idf) != n_columns or not np.all((idf > 0) & (idf <= MOST_IDF)):
+            raise CorruptedModelError(f"features.idf is not {n_columns} positive numbers up to {MOST_IDF:g}")
         return cls(config, words, bucket_row, idf)
 
     def _weigh(self, rows: SparseRows) -> None:
@@ -144,9 +151,10 @@ class TextFeatures:
     def short_text(self, text: str) -> tuple[ShortText, bytes] | None:
         """What a kernel needs to take a text as :meth:`transform` does: where all arrays are, and the bytes.
 
-        None where :meth:`transform` must do it: the text is too long or not a good one.
+        None where :meth:`transform` must do it: the text is too long or not a good one, or the words have
+        hashes of their own.
         """
-        if len(text) > SHORT_TEXT:
+        if len(text) > SHORT_TEXT or not self.words.has_public_hashes:
             return None
         try:
             room: ShortText = self._of_thread.short

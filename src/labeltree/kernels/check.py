@@ -54,15 +54,16 @@ def check_rows(indptr, indices, values, n_columns):
 def buckets_fit(chunk_bucket, bucket, chunk_row, length, chunk_entry, n_entries):
     """Whether the buckets of sparse nodes point to where rows begin and to those rows' first entries.
 
-    A chunk's buckets begin with its first row and end behind its last one, and so for its entries. The
-    pointers of chunks must have been checked.
+    A chunk's buckets begin with its first row and end behind its last one, and so for its entries. A chunk
+    without rows has no buckets, and every row has entries: a search looks at a bucket's first row and at a
+    row's first entry before it knows whether there are any. The pointers of chunks must have been checked.
     """
     row = 0
     entry = 0  # the first of the row
     for chunk in range(len(chunk_bucket) - 1):
         begin, end = chunk_bucket[chunk], chunk_bucket[chunk + 1]
         first, last = chunk_row[chunk], chunk_row[chunk + 1]
-        if begin == end and first != last:
+        if (begin == end) != (first == last):
             return False
         for b in range(begin, end):
             target = first + bucket[b, 0]
@@ -71,6 +72,8 @@ def buckets_fit(chunk_bucket, bucket, chunk_row, length, chunk_entry, n_entries)
             if (b == begin and target != first) or (b == end - 1 and target != last):
                 return False
             while row < target:
+                if length[row] == 0:
+                    return False
                 entry += length[row]
                 row += 1
             if entry != chunk_entry[chunk] + bucket[b, 1]:

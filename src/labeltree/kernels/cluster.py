@@ -108,9 +108,9 @@ def make_centroids(sums, out_centroids, out_scale):
             squares[a] += np.float64(sums[j, a]) * np.float64(sums[j, a])
     total = 0.0
     for a in range(n_parts):
-        norm = np.sqrt(squares[a])
-        total += norm
-        squares[a] = 1.0 / norm if norm > 0.0 else 0.0
+        total += np.sqrt(squares[a])
+    for a in range(n_parts):
+        squares[a] = 1.0 / np.sqrt(squares[a]) if squares[a] > 0.0 else 0.0
     if n_parts == 2:
         out_scale[0] = 1.0
         for j in range(len(sums)):

@@ -123,6 +123,14 @@ def _mean_square(rows, row):
 
 
 @inlined
+def _sum_first(numbers, n):
+    total = 0.0
+    for i in range(n):
+        total += numbers[i]
+    return total
+
+
+@inlined
 def _visit_block(visit, first, n_children, link, weight, parameters, plan, buffers, scores):
     """Score the block for one visitor: d loss / d score into scores, and the visit's gradient and loss."""
     e, begin, end = plan.visit_example[visit], plan.visit_positive[visit, 0], plan.visit_positive[visit, 1]
@@ -252,8 +260,7 @@ def train_batches(
             return
         if thread == 0:
             _reset_tasks(sync, 0)
-            for visit in range(plan.sizes[1]):
-                out_loss[0] += buffers.visit_loss[visit]
+            out_loss[0] += _sum_first(buffers.visit_loss, plan.sizes[1])
         task = _next_task(sync, 2, 1, n_threads)
         while task < len(rows):
             _sum_visits(task, plan, buffers)
@@ -262,8 +269,7 @@ def train_batches(
             return
         if thread == 0:
             _reset_tasks(sync, 1)
-            for e in range(len(rows)):
-                out_loss[0] += buffers.nothing[e]
+            out_loss[0] += _sum_first(buffers.nothing, len(rows))
         embedding_rate = np.float32(rate * step.embedding_rate)
         task = _next_task(sync, 3, _FEATURES_PER_TASK, n_threads)
         while task < plan.sizes[2]:

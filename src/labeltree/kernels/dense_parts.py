@@ -92,6 +92,7 @@ def apply_softmax(scores, n):
     total = np.float32(0.0)
     for c in range(n):
         scores[c] = fast_exp(max(scores[c] - largest, -_FAR))
+    for c in range(n):
         total += scores[c]
     for c in range(n):
         scores[c] /= total

@@ -40,12 +40,13 @@ def measure_children(
             for c in range(n):
                 scores[c] += parameters.bias[first + c]
                 largest = scores[c] if c == 0 else max(largest, scores[c])
-            total = 0.0
             for c in range(n):
                 score = scores[c] - largest if is_softmax else scores[c]
                 chance = math.exp(min(max(np.float64(score), -80.0), 80.0))
                 scores[c] = chance if is_softmax else chance / (1.0 + chance)
-                total += chance
+            total = 0.0
+            for c in range(n):
+                total += scores[c]
             for c in range(n):
                 out_chances[label, c] += weight * (scores[c] / total if is_softmax else scores[c])
             out_count[label] += weight

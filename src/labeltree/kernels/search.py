@@ -20,6 +20,7 @@ from labeltree.kernels.link import SIGMOID, SOFTMAX
 from labeltree.kernels.weights import NORM_NONE, normalize_row
 
 FIRST_QUEUE = 512
+_LARGEST = np.float32(1e30)  # of w·x: with any finite bias it stays finite
 _KEPT_BLOCKS = 32  # of siblings' scores, for the labels of a row ...
 _LARGE_BLOCK = 4096  # ... unless they are larger
 
@@ -63,6 +64,16 @@ def probability_of(nodes, log_probability):
 @generic
 def log_of_least(nodes, threshold):
     """Paths below this log-probability cannot reach the threshold; a bit low, as logarithms are rounded."""
+
+
+@inlined
+def finish_scores(scale, bias, first, n, out):
+    """Sums of products with bytes become the scores of the nodes ``first ...``; none is NaN.
+
+    A product that is infinite, of a huge scale, less another one would be.
+    """
+    for c in range(n):
+        out[c] = min(max(out[c] * scale[first + c], -_LARGEST), _LARGEST) + bias[first + c]
 
 
 @inlined

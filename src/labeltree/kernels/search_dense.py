@@ -14,6 +14,7 @@ from labeltree.kernels.arithmetic import call_for, score_rows, sum_rows
 from labeltree.kernels.jit import inlined, kernel
 from labeltree.kernels.search import (
     Kernels,
+    finish_scores,
     log_of_least,
     log_of_probability,
     prepare_query,
@@ -102,8 +103,7 @@ def _prepare_query_dense(nodes, indices, values, start, end, out):
 def _score_nodes_dense(nodes, first, n, query, out):
     scale, bias = nodes.weight_scale, nodes.bias
     score_rows(nodes.weights, first, n, query, 0, out)
-    for c in range(n):
-        out[c] = out[c] * scale[first + c] + bias[first + c]
+    finish_scores(scale, bias, first, n, out)
 
 
 @scores_whole_blocks.of(DenseNodes)

@@ -17,6 +17,7 @@ from labeltree.kernels.addresses import address_table, frozen, matrix_at, vector
 from labeltree.kernels.jit import inlined, kernel
 from labeltree.kernels.search import (
     Kernels,
+    finish_scores,
     log_of_least,
     prepare_query,
     probability_of,
@@ -168,8 +169,7 @@ def _score_nodes_sparse(nodes, first, n, query, out):
                     c = np.int64(entry[e] >> 8) - before
                     if 0 <= c < n:
                         out[c] += value * np.float32(np.int32(entry[e] & 255) - 128)
-    for c in range(n):
-        out[c] = out[c] * scale[first + c] + bias[first + c]
+    finish_scores(scale, bias, first, n, out)
 
 
 @inlined

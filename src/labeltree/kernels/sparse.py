@@ -116,6 +116,8 @@ def gather_examples(rows, chosen, bias, local_of_feature, out, out_features):
     for i in range(len(chosen)):
         row = chosen[i]
         squares = np.float32(bias * bias)
+        for position in range(rows.indptr[row], rows.indptr[row + 1]):
+            squares += rows.values[position] * rows.values[position]
         out.indptr[i] = filled
         for position in range(rows.indptr[row], rows.indptr[row + 1]):
             feature, value = rows.indices[position], rows.values[position]
@@ -125,7 +127,6 @@ def gather_examples(rows, chosen, bias, local_of_feature, out, out_features):
                 n_features += 1
             out.indices[filled] = local_of_feature[feature]
             out.values[filled] = value
-            squares += value * value
             filled += 1
         if bias != 0.0:
             out.values[filled] = bias
@@ -213,6 +214,22 @@ def _change_weights(indices, values, start, end, change, keep, weights):
                 weights[f, first + lane] = keep * old + value * change[first + lane]
 
 
+@inlined
+def _sum_sizes(change, variables):
+    """How far an example moves its variables, and how large they are, both summed over the children."""
+    moved, total = np.float32(0.0), np.float32(0.0)
+    if len(change) == FEW_LANES:
+        for lane in range(FEW_LANES):
+            moved += abs(change[lane])
+            total += abs(variables[lane])
+        return moved, total
+    for first in range(0, len(change), LANES):
+        for lane in range(LANES):
+            moved += abs(change[first + lane])
+            total += abs(variables[first + lane])
+    return moved, total
+
+
 @kernel
 def train_passes(method, examples, state, n_passes, tolerance, with_held_out):
     """Up to so many passes over the examples of a chunk; the last is one that hardly changes anything.
@@ -247,7 +264,7 @@ def train_passes(method, examples, state, n_passes, tolerance, with_held_out):
                 _score_example(indices, values, start, end, weights, scores)
             for position in range(positive_indptr[i], positive_indptr[i + 1]):
                 sign[positive[position]] = 1.0
-            moved, total, keep = change_dual(
+            keep = change_dual(
                 method,
                 n_seen + n_visits,
                 weight[i],
@@ -261,6 +278,7 @@ def train_passes(method, examples, state, n_passes, tolerance, with_held_out):
             )
             for position in range(positive_indptr[i], positive_indptr[i + 1]):
                 sign[positive[position]] = -1.0
+            moved, total = _sum_sizes(change, scores)
             all_moved += moved
             all_total += total
             is_active[i] = moved >= least_move or len(order) < _FEW

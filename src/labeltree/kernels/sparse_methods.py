@@ -26,8 +26,8 @@ def change_dual(method, step, weight, positive_weight, squares, sign, scores, du
     """Fill what an example adds to each child's weights, times its values, given its scores; and its duals.
 
     ``sign`` is +-1 for each child; what its positive examples count besides their weight is in
-    ``positive_weight``. Returns the sizes of the changes and of the duals, summed, and what the weights are
-    multiplied with.
+    ``positive_weight``. Leaves in ``scores`` what the sizes of the changes are to be compared with: the dual
+    variables, or online the changes themselves. Returns what the weights are multiplied with.
     """
     raise NotImplementedError
 
@@ -40,7 +40,6 @@ def _change_hinge(method, step, weight, positive_weight, squares, sign, scores, 
 
     def change(method, step, weight, positive_weight, squares, sign, scores, dual, i, out_change):
         negative = np.float32(0.5) / (method.cost * weight)
-        moved, total = np.float32(0.0), np.float32(0.0)
         for c in range(len(scores)):
             y = sign[c]
             softness = negative / positive_weight[c] if y > 0.0 else negative
@@ -49,9 +48,8 @@ def _change_hinge(method, step, weight, positive_weight, squares, sign, scores, 
             new = max(np.float32(0.0), old - gradient / (squares + softness))
             dual[i, c] = new
             out_change[c] = y * (new - old)
-            moved += abs(new - old)
-            total += new
-        return moved, total, np.float32(1.0)
+            scores[c] = new
+        return np.float32(1.0)
 
     return change
 
@@ -69,7 +67,6 @@ def _change_log(method, step, weight, positive_weight, squares, sign, scores, du
     def change(method, step, weight, positive_weight, squares, sign, scores, dual, i, out_change):
         negative = method.cost * weight
         one, limit = np.float32(1.0), np.float32(87.0)
-        moved, total = np.float32(0.0), np.float32(0.0)
         for c in range(len(scores)):
             y = sign[c]
             cost = negative * positive_weight[c] if y > 0.0 else negative
@@ -88,9 +85,8 @@ def _change_log(method, step, weight, positive_weight, squares, sign, scores, du
                 new = cost / (one + fast_exp(-t))
             dual[i, c] = t
             out_change[c] = y * (new - old)
-            moved += abs(new - old)
-            total += new
-        return moved, total, one
+            scores[c] = new
+        return one
 
     return change
 
@@ -104,14 +100,13 @@ def _change_online(method, step, weight, positive_weight, squares, sign, scores,
         one, limit = np.float32(1.0), np.float32(87.0)
         rate = method.eta * np.float32(step) ** -method.power
         negative = rate * weight
-        moved = np.float32(0.0)
         for c in range(len(scores)):
             y = sign[c]
             margin = min(max(y * scores[c], -limit), limit)
             size = (negative * positive_weight[c] if y > 0.0 else negative) / (one + fast_exp(margin))
             out_change[c] = y * size
-            moved += size
-        return moved, moved, max(np.float32(0.0), one - rate * method.l2)
+            scores[c] = size
+        return max(np.float32(0.0), one - rate * method.l2)
 
     return change
 
@@ -126,6 +121,7 @@ def _softmax(scores, is_child, out):
     total = np.float32(0.0)
     for c in range(len(scores)):
         out[c] = fast_exp(max(scores[c] - largest, np.float32(-88.0))) if is_child[c] > 0.0 else 0.0
+    for c in range(len(scores)):
         total += out[c]
     for c in range(len(scores)):
         out[c] /= total
@@ -143,16 +139,14 @@ def _change_softmax(method, step, weight, positive_weight, squares, sign, scores
     def change(method, step, weight, positive_weight, squares, sign, scores, dual, i, out_change):
         cost = method.cost * weight
         part = np.float32(1.0) / (np.float32(1.0) + np.float32(0.5) * cost * squares)
-        moved, total = np.float32(0.0), np.float32(0.0)
         _softmax(scores, positive_weight, out_change)
         for c in range(len(scores)):
             old = dual[i, c]
             new = old + part * (out_change[c] - old)
             dual[i, c] = new
             out_change[c] = cost * (old - new)
-            moved += abs(out_change[c])
-            total += cost * abs(max(sign[c], np.float32(0.0)) - new)
-        return moved, total, np.float32(1.0)
+            scores[c] = cost * (max(sign[c], np.float32(0.0)) - new)
+        return np.float32(1.0)
 
     return change
 
@@ -164,11 +158,10 @@ def _change_online_softmax(method, step, weight, positive_weight, squares, sign,
 
     def change(method, step, weight, positive_weight, squares, sign, scores, dual, i, out_change):
         rate = method.eta * np.float32(step) ** -method.power
-        moved = np.float32(0.0)
         _softmax(scores, positive_weight, out_change)
         for c in range(len(scores)):
             out_change[c] = rate * weight * (max(sign[c], np.float32(0.0)) - out_change[c])
-            moved += abs(out_change[c])
-        return moved, moved, max(np.float32(0.0), np.float32(1.0) - rate * method.l2)
+            scores[c] = out_change[c]
+        return max(np.float32(0.0), np.float32(1.0) - rate * method.l2)
 
     return change

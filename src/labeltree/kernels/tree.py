@@ -64,15 +64,17 @@ def merge_huffman(weights, arity, out_parent):
     # A first group of this size is what padding with empty leaves would give: later ones are all full.
     size = (n_leaves - 2) % (arity - 1) + 2
     for newest in range(n_nodes - n_leaves):
+        weight = 0
         for _ in range(size):
             if leaf < n_leaves and (oldest == newest or weights[leaf] <= merged[oldest]):
-                merged[newest] += weights[leaf]
+                weight += weights[leaf]
                 out_parent[leaf] = n_leaves + newest
                 leaf += 1
             else:
-                merged[newest] += merged[oldest]
+                weight += merged[oldest]
                 out_parent[n_leaves + oldest] = n_leaves + newest
                 oldest += 1
+        merged[newest] = weight
         size = arity
     out_parent[n_nodes - 1] = -1
 
@@ -114,7 +116,6 @@ def sum_profiles(rows, label_indptr, label_rows, first_label, n_labels, out_indp
                 words[feature >> 6] |= one << np.uint64(feature & 63)
                 summary[feature >> 12] |= one << np.uint64((feature >> 6) & 63)
         start = filled
-        squares = 0.0
         for block in range(len(summary)):
             while summary[block]:
                 bit = summary[block] & (~summary[block] + one)
@@ -125,8 +126,10 @@ def sum_profiles(rows, label_indptr, label_rows, first_label, n_labels, out_indp
                     words[word] ^= bit
                     feature = (word << 6) + _BIT_POSITION[(bit * _DE_BRUIJN) >> np.uint64(58)]
                     out_indices[filled] = feature
-                    squares += sums[feature] * sums[feature]
                     filled += 1
+        squares = 0.0
+        for position in range(start, filled):
+            squares += sums[out_indices[position]] * sums[out_indices[position]]
         scale = 1.0 / np.sqrt(squares) if squares > 0.0 else 0.0
         for position in range(start, filled):
             out_values[position] = sums[out_indices[position]] * scale

@@ -106,17 +106,15 @@ def count_rows(
                 keys[n] = column << 32 | (k - start)  # the place in the row: equal words are summed in order
                 n += 1
         sort_keys(keys, n, room)
-        previous = -1
-        total = 0.0
-        for j in range(n):
+        j = 0
+        while j < n:
             column = keys[j] >> 32
-            if column != previous:
-                total = 0.0
-                out_indices[n_out] = column
-                n_out += 1
-                previous = column
-            total += weights[start + (keys[j] & 0xFFFFFFFF)] if len(weights) > 0 else 1.0
-            out_values[n_out - 1] = total
+            total = 0.0
+            while j < n and keys[j] >> 32 == column:
+                total += weights[start + (keys[j] & 0xFFFFFFFF)] if len(weights) > 0 else 1.0
+                j += 1
+            out_indices[n_out], out_values[n_out] = column, total
+            n_out += 1
         out_indptr[i + 1] = n_out
         start = row_end[i]
     return n_out
