@@ -64,7 +64,9 @@ def train(
     if callback is not None and not callable(callback):
         raise ParameterError(f"callback must be a function of one argument, but is {show(callback)}")
     if type(progress) is not bool:
-        raise ParameterError(f"progress must be True or False, but is {show(progress)}; a function is a callback")
+        raise ParameterError(
+            f"progress must be True or False, but is {show(progress)}; a function is a callback"
+        )
     with Pool(threads) as pool, listeners(callback, bar=progress) as report:
         report(_stage("read", config, 0.0))
         watch_file = _file_watch(config, report)
