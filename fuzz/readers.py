@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import lzma
-import zlib
 from collections.abc import Callable
 from pathlib import Path
 
@@ -44,23 +44,21 @@ def check_rows(rows: SparseRows, labels: LabelRows) -> None:
 
 
 def check_reading(content: bytes, read: Callable[[Path, BadLines, int], Read]) -> None:
-    """Whether lines are left out or not, and however the file is cut, the rows are the same."""
+    """However the file is cut the rows are the same, and without leave to skip lines a bad one is refused."""
     with file_of(content) as path:
         try:
             rows, labels, n_skipped = read(path, BadLines(skip=True), 1 << 22)
         except DataError:
             return  # the file as a whole cannot be used
         check_rows(rows, labels)
-        in_parts = read(path, BadLines(skip=True), 8)
+        in_parts = read(path, BadLines(skip=True), 16)
         assert in_parts[2] == n_skipped
         for whole, part in zip((*rows, *labels), (*in_parts[0], *in_parts[1]), strict=True):
             assert np.array_equal(whole, part)
-        try:
-            read(path, BadLines(), 1 << 22)
-            is_refused = False
-        except DataError:
-            is_refused = True
-        assert is_refused == (n_skipped > 0)
+        if n_skipped:
+            with contextlib.suppress(DataError):
+                read(path, BadLines(), 1 << 22)
+                raise AssertionError("a bad line was read")
 
 
 def text_reader(fmt: str, config: Config) -> Callable[[bytes], None]:
@@ -112,7 +110,7 @@ def check_config(content: bytes) -> None:
 
 
 def compressed(unpack_first: Callable[[bytes], bytes], suffix: str) -> Callable[[bytes], None]:
-    """What is read to its end begins with what Python's own decompressor finds in the first stream."""
+    """What is read to its end begins with what Python's own reader finds, which may stop early (xz)."""
 
     def check(content: bytes) -> None:
         with file_of(content, suffix) as path:
@@ -192,7 +190,7 @@ READERS: dict[str, Target] = {
         tuple(name.encode() + b" = " for name in make_config().to_dict()),
     ),
     "gzip": Target(
-        compressed(lambda content: zlib.decompressobj(wbits=31).decompress(content), ".gz"),
+        compressed(gzip.decompress, ".gz"),
         lambda: [gzip.compress(_CONTENT, mtime=0) * 2, gzip.compress(b"", mtime=0) + b"\0" * 8],
         (b"\x1f\x8b\x08", b"\0\0\0\0"),
     ),
