@@ -59,7 +59,7 @@ def _prepare_numba(as_python: bool, bounds_check: bool) -> None:
         warnings.filterwarnings("ignore", "overflow encountered", RuntimeWarning)  # wrapping is meant to
     if bounds_check:
         os.environ["NUMBA_BOUNDSCHECK"] = "1"
-        os.environ["NUMBA_CACHE_DIR"] = str(Path(tempfile.gettempdir()) / "labeltree-fuzz-bounds-check")
+        os.environ["NUMBA_CACHE_DIR"] = str(Path.home() / ".cache" / "labeltree-bounds-check")
 
 
 def _import_target(name: str, as_python: bool) -> Any:

@@ -184,4 +184,4 @@ def _number(dtype: np.dtype[Any], random: Random) -> Any:
     return np.array([value], f"u{dtype.itemsize}").view(dtype)[0] if dtype.kind in "iu" else bool(value)
 
 
-MODEL = Target(check_model, seeds, mutate=mutate, longest=1 << 15, runs_kernels_as_python=False)
+MODEL = Target(check_model, seeds, mutate=mutate, longest=1 << 15)

@@ -19,7 +19,6 @@ class Target(NamedTuple):
     words: tuple[bytes, ...] = ()  # what inputs are made of
     mutate: Callable[[bytes, int, int], bytes] | None = None  # an input, its greatest length, a seed
     longest: int = 4096  # bytes of an input
-    runs_kernels_as_python: bool = True
 
 
 @cache
