@@ -14,5 +14,5 @@ was found becomes a test of the suite.
 Readers run their kernels as plain Python, so that the fuzzer sees which lines an input reaches, and so that a
 read outside of an array is an error; ``--compiled`` takes the machine code. The search of a model cannot run
 as Python: the target ``model`` takes the machine code, with ``--bounds-check`` one that checks every access
-(compiled first, in a folder of its own).
+(which is compiled first).
 """

@@ -34,7 +34,10 @@ def main(
         _fuzz_all(sys.argv[1:])
         return
     as_python = name != "model" and not (compiled or bounds_check)
-    _prepare_numba(as_python, bounds_check)
+    if bounds_check:
+        os.environ["NUMBA_BOUNDSCHECK"] = "1"  # read when Numba is imported
+    if as_python:
+        _kernels_as_python()
     target = _import_target(name, as_python)
     for file in files:
         target.check(file.read_bytes())
@@ -52,14 +55,12 @@ def _fuzz_all(arguments: list[str]) -> None:
             sys.exit(code)
 
 
-def _prepare_numba(as_python: bool, bounds_check: bool) -> None:
-    """Numba reads its settings when it is imported."""
-    if as_python:
-        os.environ["NUMBA_DISABLE_JIT"] = "1"
-        warnings.filterwarnings("ignore", "overflow encountered", RuntimeWarning)  # wrapping is meant to
-    if bounds_check:
-        os.environ["NUMBA_BOUNDSCHECK"] = "1"
-        os.environ["NUMBA_CACHE_DIR"] = str(Path.home() / ".cache" / "labeltree-bounds-check")
+def _kernels_as_python() -> None:
+    """Let kernels stay the Python functions that they are written as."""
+    from labeltree.kernels import jit
+
+    jit.kernel = jit.helper = jit.inlined = lambda function: function
+    warnings.filterwarnings("ignore", "overflow encountered", RuntimeWarning)  # wrapping is meant to
 
 
 def _import_target(name: str, as_python: bool) -> Any:
