@@ -29,13 +29,13 @@ _WEIGHTED = [
     "one:2 no:1 " * 9,
 ]
 _LABELS = [["a"], ["b", "c"], ["a", "d"], ["e"], [], ["f", "a"]]
-_SMALL: dict[str, Any] = dict(threads=1, dim=2, epochs=1, arity=2, max_leaves=2, ngram_buckets=5, prune=0.0)
+_DENSE: dict[str, Any] = dict(nodes="dense", dim=2, epochs=1)
 _KINDS: list[dict[str, Any]] = [
-    dict(nodes="sparse"),
-    dict(nodes="dense"),
-    dict(nodes="both", trees=2),
-    dict(nodes="sparse", link="hsm", word_ngrams=2),
-    dict(nodes="dense", link="hsm", row_norm="mean"),
+    dict(prune=0.0),
+    _DENSE,
+    dict(_DENSE, nodes="both", trees=2),
+    dict(link="hsm", word_ngrams=2, ngram_buckets=5),
+    dict(_DENSE, link="hsm", row_norm="mean"),
 ]
 _NUMBERS = (0, 1, -1, 2, 3, 5, 64, 127, 128, 255, 2**15, 2**31 - 1, -(2**31), 2**62, 2**63 - 1, -(2**63))
 _FLOATS = (0.0, -0.0, 1.0, -1.0, 1e-45, 1e-30, 1e30, 3e38, -3e38, np.inf, -np.inf, np.nan)
@@ -114,9 +114,9 @@ def _check_chances(chances: NDArray[np.float32]) -> None:
 
 def seeds() -> list[bytes]:
     vectors = csr_matrix(np.array([[1, 0, 2], [0, 1, 0], [0.5, 0, 0], [0, 0, 1], [0, 0, 0], [1, 1, 1]]))
-    models = [labeltree.train(_TEXTS, _LABELS, **(_SMALL | kind)) for kind in _KINDS]
-    models.append(labeltree.train(_WEIGHTED, _LABELS, **_SMALL, weighted_words=True, tree="flat"))
-    models.append(labeltree.train(vectors, _LABELS, **_SMALL))
+    models = [labeltree.train(_TEXTS, _LABELS, arity=2, max_leaves=2, threads=1, **kind) for kind in _KINDS]
+    models.append(labeltree.train(_WEIGHTED, _LABELS, weighted_words=True, tree="flat", threads=1))
+    models.append(labeltree.train(vectors, _LABELS, threads=1))
     found = []
     for model in models:
         with file_of(b"") as path:

@@ -71,7 +71,8 @@ def check_search(search: Any, beam: Any) -> int:
             return min(beam, _WIDEST)
         if beam != DEFAULT_BEAM:  # which nobody need have given
             raise ParameterError(
-                f"beam={show(beam)} has no effect where search is {search}: it needs search=beam; or leave it out"
+                f"beam={show(beam)} has no effect where search is {search}: "
+                "it needs search=beam; or leave it out"
             )
         return NO_BEAM
     raise ParameterError(f"search must be one of {', '.join(SEARCHES)}, but is {show(search)}")
