@@ -106,7 +106,7 @@ def check_config(content: bytes) -> None:
             config = make_config(file=path)
         except ParameterError:
             return
-        assert make_config(config.to_dict()) == config
+        assert Config(**config.to_dict()).validate() == config
 
 
 def compressed(unpack_first: Callable[[bytes], bytes], suffix: str) -> Callable[[bytes], None]:
