@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,15 @@ import scipy.sparse as sp
 import labeltree
 from labeltree.config import make_config
 from labeltree.data.rows import SparseRows
-from labeltree.errors import DataError, LabelTreeError, ParameterError, TrainingError
+from labeltree.errors import (
+    DataError,
+    LabelTreeError,
+    ModelFileError,
+    ParameterError,
+    TrainingError,
+    TreeError,
+)
+from labeltree.model import Model
 
 TEXTS, Y = ["one two", "three four", "one four"], [["a"], ["b"], ["a", "b"]]
 SMALL: dict[str, Any] = dict(nodes="dense", dim=4, epochs=1)
@@ -102,6 +111,7 @@ BAD_DATA: list[tuple[str, type[LabelTreeError], str, tuple[Any, ...], dict[str, 
     ("half a thread", ParameterError, "threads must be at least 0", (TEXTS, Y), {"threads": 0.5}),
     ("empty prefix", ParameterError, "label_prefix", (TEXTS, Y), {"label_prefix": ""}),
     ("prefix with a space", ParameterError, "label_prefix", (TEXTS, Y), {"label_prefix": "a b"}),
+    ("prefix with half a surrogate pair", ParameterError, "Unicode", (TEXTS, Y), {"label_prefix": "\ud800"}),
     ("callback is no function", ParameterError, "callback", (TEXTS, Y), {"callback": 3}),
     (
         "weighted n-grams",
@@ -136,3 +146,76 @@ def test_bad_data_or_parameter(
         labeltree.train(*arguments, **(SMALL | parameters))
     assert words in str(caught.value)
     assert len(str(caught.value)) < 1000
+
+
+HUGE = {"2^63": 2**63, "beyond a float": 10**400, "beyond printing": 10**5000, "and negative": -(10**5000)}
+# what is huge -> a call with it
+HUGE_NUMBERS: dict[str, Callable[[Model, Any], Any]] = {
+    "lr": lambda model, n: make_config({"lr": n * 10**400}),
+    "dim": lambda model, n: make_config({"dim": n}),
+    "seed": lambda model, n: make_config({"seed": n}),
+    "a list": lambda model, n: make_config({"seed": [n]}),
+    "tree": lambda model, n: make_config({"tree": n}),
+    "preset": lambda model, n: make_config(preset=n),
+    "config": lambda model, n: labeltree.train(TEXTS, Y, config=n),
+    "callback": lambda model, n: labeltree.train(TEXTS, Y, callback=n),
+    "format": lambda model, n: model.read("no file", format=n),
+    "threads": lambda model, n: model.predict(TEXTS, threads=n),
+    "threads of training": lambda model, n: labeltree.train(TEXTS, Y, threads=n),
+    "k": lambda model, n: model.predict_arrays(TEXTS, k=n),
+    "k of one row": lambda model, n: model.predict_arrays(TEXTS[:1], k=n),
+    "k of no label": lambda model, n: model.predict(TEXTS, k=-abs(n)),
+    "beam": lambda model, n: model.predict(TEXTS, search="beam", beam=-abs(n)),
+    "search": lambda model, n: model.predict(TEXTS, search=n),
+    "threshold": lambda model, n: model.predict(TEXTS, threshold=n),
+    "labels": lambda model, n: model.probability(TEXTS, n),
+    "a label": lambda model, n: model.probability(TEXTS, [n]),
+    "labels of rows": lambda model, n: model.probability_rows(TEXTS, n),
+    "X": lambda model, n: model.predict(n),
+    "a text": lambda model, n: model.predict([n]),
+    "a value": lambda model, n: labeltree.train([[1, 0], [n * 10**400, 1], [0, 1]], Y),
+    "a weight": lambda model, n: labeltree.train(TEXTS, Y, sample_weight=[1, n * 10**400, 1]),
+    "Y": lambda model, n: labeltree.train(TEXTS, n),
+    "labels of a row": lambda model, n: labeltree.train(TEXTS, [["a"], n, ["b"]]),
+    "a name": lambda model, n: labeltree.train(TEXTS, np.eye(3), label_names=["a", "b", n]),
+}
+
+
+@pytest.fixture(scope="module")
+def model() -> Model:
+    return labeltree.train(TEXTS, Y)
+
+
+@pytest.mark.parametrize("number", HUGE.values(), ids=HUGE)
+@pytest.mark.parametrize("case", HUGE_NUMBERS)
+def test_huge_numbers_are_refused_by_name(case: str, number: int, model: Model) -> None:
+    """Neither an OverflowError nor what Python says about numbers of more than 4,300 digits."""
+    with pytest.raises(LabelTreeError) as caught:
+        HUGE_NUMBERS[case](model, number)
+    assert len(str(caught.value)) < 400
+
+
+def test_huge_numbers_that_mean_something(model: Model) -> None:
+    everything = model.predict(TEXTS, k=2)
+    assert model.predict(TEXTS, k=2**63) == model.predict(TEXTS, k=10**5000) == everything
+    assert model.predict(TEXTS, k=2, search="beam", beam=10**5000) == everything
+    big = labeltree.train(TEXTS, [[1], [10**400], [2**63]])
+    assert big.label_names == ["1", str(10**400), str(2**63)]
+    with pytest.raises(DataError, match=r"row 1: .*too many digits; give it a name"):
+        labeltree.train(TEXTS, [[1], [10**5000], [2]])
+
+
+@pytest.mark.parametrize("labels", [None, 3, "a", b"a", np.array("a")])
+def test_labels_to_score_are_a_list(labels: Any, model: Model) -> None:
+    with pytest.raises(DataError, match=r"labels must be a list of labels, but is .*; wrap a"):
+        model.probability(TEXTS, labels)
+    with pytest.raises(DataError, match="labels must be LabelRows"):
+        model.probability_rows(TEXTS, labels)
+
+
+def test_names_that_no_file_has(model: Model) -> None:
+    for name in ("\ud800", "a\0b"):
+        with pytest.raises(TreeError, match="cannot be written"):
+            model.label_trees[0].write(name, model.label_names)
+        with pytest.raises(ModelFileError):
+            model.save(name)

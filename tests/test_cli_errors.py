@@ -83,6 +83,8 @@ BAD = [
     ("train {data.txt} -o {out} --format csv", 2, "fasttext"),
     ("train {data.txt} -o {out} --preset best", 2, "paper"),
     ("train {data.txt} -o {out} --threads -1", 2, "threads"),
+    ("predict {model} {data.txt} --threads 99999999999999999999", 2, "0<=x<=4096"),
+    ("train {data.txt} -o {out} --label-prefix \udcff", 2, "label_prefix must be valid Unicode"),
     ("train {data.txt} -o {out} --depth 3", 2, "No such option"),
     ("train {data.txt} -o {out} --label-prefix=", 2, "label_prefix"),
     ("train {data.txt} -o {out} --config {missing.toml}", 2, "missing.toml"),

@@ -118,9 +118,27 @@ def test_parameters_are_those_of_config() -> None:
 
 
 def test_constructor_takes_known_names_only() -> None:
-    with pytest.raises(TypeError, match="arrity"):
-        LabelTreeClassifier(arrity=2)
+    """As Python and scikit-learn do it, a TypeError; and as everywhere in the package, with a hint."""
+    for error in (TypeError, ParameterError):
+        with pytest.raises(error, match="unknown parameter 'epoch'; did you mean 'epochs'"):
+            LabelTreeClassifier(epoch=3)
+    with pytest.raises(TypeError, match="did you mean 'threshold'"):
+        LabelTreeClassifier(treshold=0.3)
     assert LabelTreeClassifier(**PRESETS["paper"]).dim == PRESETS["paper"]["dim"]
+
+
+def test_integer_labels_have_64_bits() -> None:
+    classifier = LabelTreeClassifier().fit(["one", "two"], [[-(2**63)], [2**63 - 1]])
+    assert classifier.predict_topk(["one", "two"], k=1) == [[-(2**63)], [2**63 - 1]]
+    for label in (2**63, 10**400, 10**5000):
+        with pytest.raises(DataError):
+            LabelTreeClassifier().fit(["one", "two"], [[1], [label]])
+
+
+def test_a_huge_k_is_all_labels() -> None:
+    classifier = LabelTreeClassifier(k=2**63).fit(["one", "two"], [["a"], ["b"]])
+    assert classifier.predict_topk(["one"]) == classifier.predict_topk(["one"], k=10**400) == [["a", "b"]]
+    assert classifier.predict_proba(["one"]).nnz == 2
 
 
 def test_set_params_and_clone() -> None:

@@ -3,12 +3,30 @@
 from __future__ import annotations
 
 import os
+import signal
+import subprocess
+import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
+from labeltree import cli, files
+from labeltree.cli_signals import Terminated, orderly_end
 from labeltree.files import write_whole
+
+GOLDEN = sorted((Path(__file__).parent / "golden").glob("*.labeltree"))[0]
+# The command line, stopped where a file is complete but not yet renamed.
+SLOW = """
+import os, sys, time
+from labeltree import cli
+def fsync(descriptor):
+    print("saving", flush=True)
+    time.sleep(600)
+os.fsync = fsync
+sys.exit(cli.main(sys.argv[1:]))
+"""
 
 
 def test_chunks_become_the_content(tmp_path: Path) -> None:
@@ -52,3 +70,142 @@ def test_links_stay_and_the_mode_is_that_of_the_umask(tmp_path: Path) -> None:
     assert target.read_bytes() == b"new"
     (tmp_path / "plain").write_bytes(b"")
     assert target.stat().st_mode == (tmp_path / "plain").stat().st_mode
+
+
+@pytest.fixture
+def saving(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
+    """A process of the command line that is just saving a file into an empty folder."""
+    arguments = ["inspect", str(GOLDEN), "--tree", str(tmp_path / "tree.txt")]
+    command = [sys.executable, "-c", SLOW, *arguments]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "saving\n"
+        assert len(os.listdir(tmp_path)) == 1
+        yield process
+        process.kill()
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals")
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP"])
+def test_a_process_that_is_asked_to_end_leaves_nothing(
+    name: str, saving: subprocess.Popen[str], tmp_path: Path
+) -> None:
+    number = getattr(signal, name)
+    saving.send_signal(number)
+    _, errors = saving.communicate()
+    assert saving.returncode == 128 + number
+    assert errors == "Terminated.\n"
+    assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals")
+def test_what_a_killed_process_left_is_removed_and_what_a_living_one_writes_is_not(
+    saving: subprocess.Popen[str], tmp_path: Path
+) -> None:
+    [left] = os.listdir(tmp_path)
+    write_whole(tmp_path / "one", [b"1"])
+    assert sorted(os.listdir(tmp_path)) == sorted([left, "one"])
+    saving.kill()
+    saving.wait()
+    write_whole(tmp_path / "two", [b"2"])
+    assert sorted(os.listdir(tmp_path)) == ["one", "two"]
+
+
+def test_writers_of_the_same_process_leave_each_other_alone(tmp_path: Path) -> None:
+    def chunks() -> Iterator[bytes]:
+        yield b"outer"
+        write_whole(tmp_path / "inner", [b"inner"])
+
+    write_whole(tmp_path / "outer", chunks())
+    assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {
+        "outer": "outer",
+        "inner": "inner",
+    }
+
+
+@pytest.mark.parametrize("host", ["", "elsewhere-"])
+def test_files_of_another_host_are_removed_when_they_are_old(host: str, tmp_path: Path) -> None:
+    """Locks may not reach there. Earlier versions wrote no host at all."""
+    left = tmp_path / f".labeltree-{host}0123456789abcdef.tmp"
+    left.write_bytes(b"part")
+    write_whole(tmp_path / "file", [b"1"])
+    assert left.exists()
+    os.utime(left, (1e9, 1e9))
+    write_whole(tmp_path / "file", [b"2"])
+    assert os.listdir(tmp_path) == ["file"]
+
+
+def test_other_files_are_never_removed(tmp_path: Path) -> None:
+    names = [".labeltree-notes.tmp", ".labeltree-0123456789abcdef.tmp.txt", "labeltree-0123456789abcdef.tmp"]
+    for name in names:
+        (tmp_path / name).write_bytes(b"")
+        os.utime(tmp_path / name, (1e9, 1e9))
+    folder = tmp_path / f".labeltree-{files._HOST}-0123456789abcdef.tmp"
+    folder.mkdir()
+    write_whole(tmp_path / "file", [b"1"])
+    assert sorted(os.listdir(tmp_path)) == sorted([*names, folder.name, "file"])
+
+
+@pytest.mark.skipif(os.name != "posix", reason="locks")
+def test_a_file_that_is_taken_for_abandoned_before_it_is_locked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another writer may come between making the file and locking it: then there is another try."""
+    lock, taken = files.fcntl.flock, []
+
+    def late_lock(descriptor: int, how: int) -> None:
+        if not taken:
+            taken.extend(os.listdir(tmp_path))
+            (tmp_path / taken[0]).unlink()
+        lock(descriptor, how)
+
+    monkeypatch.setattr(files.fcntl, "flock", late_lock)
+    write_whole(tmp_path / "file", [b"1"])
+    assert len(taken) == 1
+    assert (tmp_path / "file").read_bytes() == b"1"
+    assert os.listdir(tmp_path) == ["file"]
+
+
+@pytest.mark.skipif(os.name != "posix", reason="locks")
+def test_a_file_system_without_locks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_lock(descriptor: int, how: int) -> None:
+        raise OSError("no locks here")
+
+    monkeypatch.setattr(files.fcntl, "flock", no_lock)
+    left = tmp_path / f".labeltree-{files._HOST}-0123456789abcdef.tmp"
+    left.write_bytes(b"whose?")
+    write_whole(tmp_path / "file", [b"1"])
+    assert sorted(os.listdir(tmp_path)) == sorted([left.name, "file"])
+
+
+def test_where_there_is_no_module_for_locks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on Windows, where the system itself refuses to remove what is open."""
+    monkeypatch.setattr(files, "fcntl", None)
+    left = tmp_path / f".labeltree-{files._HOST}-0123456789abcdef.tmp"
+    left.write_bytes(b"part")
+    write_whole(tmp_path / "file", [b"1"])
+    assert left.exists()
+    os.utime(left, (1e9, 1e9))
+    write_whole(tmp_path / "file", [b"2"])
+    assert os.listdir(tmp_path) == ["file"]
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals")
+def test_handlers_are_set_where_nobody_else_did_and_taken_back() -> None:
+    before = signal.getsignal(signal.SIGTERM)
+    try:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        with orderly_end():
+            assert signal.getsignal(signal.SIGTERM) is signal.SIG_IGN
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        with pytest.raises(Terminated), orderly_end():
+            os.kill(os.getpid(), signal.SIGTERM)
+        assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def test_the_command_line_runs_in_other_threads_too(capsys: pytest.CaptureFixture[str]) -> None:
+    with ThreadPoolExecutor(1) as pool:
+        assert pool.submit(cli.main, ["--version"]).result() == 0
+    assert capsys.readouterr().out.startswith("labeltree ")

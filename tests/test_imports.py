@@ -21,7 +21,7 @@ LAYERS = (
     "errors files wording",
     "parameter",
     "config parallel kernels card",
-    "search_options defaults",
+    "search_options defaults cli_signals",
     "data",
     "tree features persist_read metrics",
     "persist build nodes",

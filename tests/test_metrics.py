@@ -266,10 +266,10 @@ def test_bad_data(ids: Any, labels: Any, words: str) -> None:
         metrics.evaluate(ids, labels)
 
 
-@pytest.mark.parametrize("k", [0, -1, 1.0, True, "1", None])
-def test_bad_k(k: Any) -> None:
-    with pytest.raises(ParameterError, match="k must be"):
-        metrics.precision_at(IDS, TRUE, k)
+def test_bad_k() -> None:
+    for k in (0, -1, 1.0, True, "1", None, 2**31, 10**5000, -(10**5000)):
+        with pytest.raises(ParameterError, match="k must be"):
+            metrics.precision_at(IDS, TRUE, k)
 
 
 def test_bad_counts() -> None:
@@ -277,13 +277,19 @@ def test_bad_counts() -> None:
         ([[1, 2]], 5, "one-dimensional"),
         ([1, -1], 5, "one-dimensional"),
         ([1, math.nan], 5, "one-dimensional"),
+        ([1, 10**400], 5, "numbers only"),
         ([1] * 8, 0, "n_examples"),
+        ([1] * 8, -(10**5000), "n_examples"),
         ([1] * 7, 5, "labels holds id 7, but label_counts has only 7"),
     ):
         with pytest.raises(DataError, match=words):
             metrics.psprecision_at(IDS, TRUE, 1, counts, n_examples)
-    with pytest.raises(ParameterError, match="a > 0"):
-        metrics.propensities([1], 5, a=0)
+    for wrong in (0, -1, math.nan, 2**63, 10**400, -(10**5000)):
+        for name in ("a", "b"):
+            if (name, wrong) == ("b", 2**63):
+                continue  # large, but a number like others
+            with pytest.raises(ParameterError, match="a > 0"):
+                metrics.propensities([1], 5, **{name: wrong})
     with pytest.raises(ParameterError, match="both"):
         metrics.evaluate(IDS, TRUE, label_counts=[1] * 8)
 
@@ -293,8 +299,20 @@ def test_bad_label_table() -> None:
         metrics.per_label(IDS, np.zeros((3, 2)), TRUE, 8)
     with pytest.raises(DataError, match="NaN"):
         metrics.per_label(IDS, np.full((3, 3), math.nan), TRUE, 8)
-    with pytest.raises(DataError, match="label id 7"):
-        metrics.per_label(IDS, np.zeros((3, 3)), TRUE, 7)
+    with pytest.raises(DataError, match="numbers only"):
+        metrics.per_label(IDS, [[10**400] * 3] * 3, TRUE, 8)
+    for n_labels in (7, 2**31, 10**400, -(10**5000)):
+        with pytest.raises(DataError, match="label id 7 occurs, but n_labels is"):
+            metrics.per_label(IDS, np.zeros((3, 3)), TRUE, n_labels)
+
+
+def test_large_k_and_many_bins_take_no_memory() -> None:
+    """Places after the last prediction and the last true label cannot be reached."""
+    assert metrics.ndcg_at(IDS, TRUE, 2**31 - 1) == metrics.ndcg_at(IDS, TRUE, 100)
+    chances = np.linspace(0, 1, 9).reshape(3, 3)
+    assert metrics.calibration_error(IDS, chances, TRUE, bins=10**400) == metrics.calibration_error(
+        IDS, chances, TRUE, bins=100
+    )
 
 
 def test_no_true_labels_at_all_scores_zero() -> None:

@@ -280,7 +280,7 @@ def test_bad_labels() -> None:
     X = sparse_rows([{}], N_FEATURES)
     with pytest.raises(DataError, match="'label9' is not among the model's 3 labels"):
         model.probability(X, ["label1", "label9"])
-    with pytest.raises(DataError, match="wrap it in a list"):
+    with pytest.raises(DataError, match="wrap a label in a list"):
         model.probability(X, "label1")
     with pytest.raises(DataError, match="X has 1 rows, but labels has 2"):
         model.probability_rows(X, label_rows([{0}, {1}], 3))

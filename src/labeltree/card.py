@@ -7,7 +7,7 @@ import unicodedata
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from labeltree.errors import ParameterError
+from labeltree.errors import ParameterError, show
 
 MOST_ENTRIES = 64
 LONGEST_VALUE = 4096  # characters
@@ -18,7 +18,7 @@ _BREAKING = ("Cc", "Cs", "Zl", "Zp")  # Unicode's control characters, lone surro
 def check_card(card: Any) -> dict[str, str]:
     """The card as it is stored: lower-case keys, and values of one line each."""
     if not isinstance(card, Mapping):
-        raise ParameterError(f"card must be a dict like {{'licence': 'CC0-1.0'}}, but is {card!r:.60}")
+        raise ParameterError(f"card must be a dict like {{'licence': 'CC0-1.0'}}, but is {show(card)}")
     if len(card) > MOST_ENTRIES:
         raise ParameterError(f"card must have at most {MOST_ENTRIES} entries, but has {len(card)}")
     for key, value in card.items():
@@ -30,10 +30,10 @@ def _check_entry(key: Any, value: Any) -> None:
     if not isinstance(key, str) or not _KEY.fullmatch(key):
         raise ParameterError(
             f"card: a key must be a lower-case letter and at most 63 more, digits, '.', '_' or '-', "
-            f"but one is {key!r:.80}"
+            f"but one is {show(key, 80)}"
         )
     if not isinstance(value, str) or not value.strip():
-        raise ParameterError(f"card: {key} must be a text that is not empty, but is {value!r:.60}")
+        raise ParameterError(f"card: {key} must be a text that is not empty, but is {show(value)}")
     if len(value) > LONGEST_VALUE:
         raise ParameterError(
             f"card: {key} must have at most {LONGEST_VALUE} characters, but has {len(value)}; give a link"

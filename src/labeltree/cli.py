@@ -38,6 +38,7 @@ try:
         threads_option,
         unknown_option,
     )
+    from labeltree.cli_signals import Terminated, orderly_end
     from labeltree.cli_steps import (
         expect_compiling,
         load_with_data,
@@ -296,15 +297,18 @@ cli.add_command(warm_up)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line and return its exit code: 0, 1 (error), 2 (usage) or 130 (interrupted)."""
+    """Run the command line and return its exit code: 0, 1 (error), 2 (usage), or 128 + a signal's number."""
     try:
-        code = cli.main(arguments, prog_name="labeltree", standalone_mode=False)
+        with orderly_end():
+            code = cli.main(arguments, prog_name="labeltree", standalone_mode=False)
         return code if isinstance(code, int) else 0
     except click.UsageError as error:
         error.show()
         return error.exit_code
     except (click.Abort, KeyboardInterrupt):
         return _fail("Interrupted.", INTERRUPTED)
+    except Terminated as error:
+        return _fail("Terminated.", 128 + error.number)
     except LabelTreeError as error:
         return _fail(f"Error: {error}", USAGE if isinstance(error, ParameterError) else 1)
     except MemoryError:

@@ -16,6 +16,7 @@ from click.core import ParameterSource
 from labeltree.config import PRESETS, Config, parameters, read_parameters
 from labeltree.data.formats import FORMAT_CHOICES
 from labeltree.errors import ParameterError
+from labeltree.parallel import MOST_THREADS
 from labeltree.parameter import Parameter, needed
 from labeltree.search_options import DEFAULT_BEAM, IF_UNKNOWN, MOST_RANKS, SEARCHES, WITH_LABELS
 
@@ -24,7 +25,7 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 model_argument = click.argument("model", type=click.Path(path_type=Path))
 threads_option = click.option(
     "--threads",
-    type=click.IntRange(min=0),
+    type=click.IntRange(0, MOST_THREADS),
     default=0,
     show_default="all CPUs",
     help="Threads to use; results do not depend on it.",

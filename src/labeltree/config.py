@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import dataclasses
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from labeltree.errors import ParameterError
+from labeltree.errors import ParameterError, UnknownParameterError, show
 from labeltree.parameter import Need, Parameter, check, parsed, unmet_need, without_effect
 
 # What parameters need to have an effect.
@@ -271,6 +271,9 @@ class Config:
         return dataclasses.asdict(self)
 
 
+PARAMETER_NAMES = tuple(field.name for field in dataclasses.fields(Config))
+
+
 def node_kinds(config: Config) -> tuple[str, ...]:
     """What is trained on each tree."""
     return ("dense", "sparse") if config.nodes == "both" else (config.nodes,)
@@ -296,7 +299,13 @@ def _check_values(values: Mapping[str, Any]) -> None:
         raise ParameterError("arity must be at least 2, or 0 to let it be chosen, but is 1")
     prefix = values.get("label_prefix", "__label__")
     if not prefix or any(c.isspace() for c in prefix):
-        raise ParameterError(f"label_prefix must be non-empty and without white space, but is {prefix!r}")
+        raise ParameterError(f"label_prefix must be non-empty and without white space, but is {show(prefix)}")
+    try:
+        prefix.encode()
+    except UnicodeEncodeError as error:
+        raise ParameterError(
+            f"label_prefix must be valid Unicode, but is {show(prefix)}; give it as UTF-8"
+        ) from error
 
 
 # The paper's Appendix E.4: online SGD, arity 2, at most 100 leaves per parent, dim 500, eps 0.001; and what
@@ -349,7 +358,7 @@ def make_config(
     What the file and ``values`` give must have an effect; what the others give need not.
     """
     if preset is not None and preset not in PRESETS:
-        raise ParameterError(f"preset must be one of {', '.join(sorted(PRESETS))}, but is {preset!r}")
+        raise ParameterError(f"preset must be one of {', '.join(sorted(PRESETS))}, but is {show(preset)}")
     given = {**({} if file is None else read_parameters(file)), **_parsed(values or {})}
     base = config or Config()
     made = dataclasses.replace(base, **{**PRESETS.get(preset or "", {}), **given}).validate()
@@ -381,19 +390,19 @@ def _needs() -> dict[str, tuple[Need, ...]]:
 
 def _parsed(values: Mapping[str, Any]) -> dict[str, Any]:
     """Values by known names, in their types."""
-    _check_names(values)
+    check_names(values, PARAMETER_NAMES)
     return {p.name: parsed(p, values[p.name]) for p in parameters() if p.name in values}
 
 
-def _check_names(names: Iterable[str]) -> None:
-    known = sorted(field.name for field in dataclasses.fields(Config))
+def check_names(names: Iterable[str], known: Collection[str]) -> None:
+    """Raise an error that names the nearest known name where a name is unknown."""
     for name in names:
         if name not in known:
             import difflib
 
             nearest = difflib.get_close_matches(str(name), known, n=1)
-            hint = f"; did you mean {nearest[0]!r}?" if nearest else f"; known are {', '.join(known)}"
-            raise ParameterError(f"unknown parameter {name!r}{hint}")
+            hint = f"; did you mean {nearest[0]!r}?" if nearest else f"; known are {', '.join(sorted(known))}"
+            raise UnknownParameterError(f"unknown parameter {show(name)}{hint}")
 
 
 def read_parameters(file: str | Path) -> dict[str, Any]:
@@ -404,7 +413,7 @@ def read_parameters(file: str | Path) -> dict[str, Any]:
             values = tomllib.load(stream)
     except OSError as error:
         raise ParameterError(f"config file {path}: cannot be read ({error.strerror})") from error
-    except ValueError as error:  # also not UTF-8, or a NUL in the file's name
+    except (ValueError, RecursionError) as error:  # also not UTF-8, or a NUL in the file's name
         raise ParameterError(f"config file {path}: not valid TOML ({error})") from error
     given: dict[str, Any] = {}
     for written, value in values.items():

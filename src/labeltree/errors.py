@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 
 class LabelTreeError(Exception):
     """Base of all errors raised on purpose; the command line prints it without a traceback."""
@@ -9,6 +11,10 @@ class LabelTreeError(Exception):
 
 class ParameterError(LabelTreeError, ValueError):
     """A parameter has an impossible value: "arity must be at least 2, but is 1"."""
+
+
+class UnknownParameterError(ParameterError, TypeError):
+    """A parameter has a name that nothing has; also the :class:`TypeError` of an unexpected keyword."""
 
 
 class DataError(LabelTreeError, ValueError):
@@ -41,3 +47,12 @@ class CorruptedModelError(ModelFileError):
 
 class NewerModelError(ModelFileError):
     """The file was written by a newer version of labeltree."""
+
+
+def show(value: Any, most: int = 60) -> str:
+    """A value for a message, however long it is."""
+    try:
+        text = repr(value)
+    except (ValueError, RecursionError):  # Python writes no whole number of more than 4,300 digits
+        text = f"<{type(value).__name__}, too long to show>"
+    return text if len(text) <= most else f"{text[:most]}..."

@@ -14,12 +14,12 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
-from labeltree.config import parameters
+from labeltree.config import check_names, parameters
 from labeltree.data.labels import label_rows
 from labeltree.data.matrices import is_sparse
 from labeltree.data.rows import LabelRows, pointers
 from labeltree.data.weights import row_weights
-from labeltree.errors import DataError, ParameterError
+from labeltree.errors import DataError, ParameterError, show
 from labeltree.parameter import Parameter, parsed, plain
 from labeltree.search_options import DEFAULT_BEAM
 from labeltree.training import train
@@ -68,6 +68,7 @@ class LabelTreeClassifier(ClassifierMixin, BaseEstimator):
 
     @_config_signature
     def __init__(self, **parameters: Any) -> None:
+        check_names(parameters, _HELP)
         bound = inspect.signature(LabelTreeClassifier.__init__).bind(self, **parameters)
         bound.apply_defaults()
         for name, value in list(bound.arguments.items())[1:]:
@@ -239,11 +240,19 @@ def _read_target(y: Any) -> _Target:
     if len(kinds) > 1:
         raise DataError("y has both strings and integers as labels; use one of the two")
     # Objects, because a fixed-width array is as wide as the longest of millions of names.
-    classes = np.array(names, object) if True in kinds else np.array([int(name) for name in names], np.int64)
+    classes = np.array(names, object) if True in kinds else _integers(names)
     order = np.argsort(classes, kind="stable")
     position = np.empty(len(order), np.int32)
     position[order] = np.arange(len(order))
     return _Target(labels._replace(indices=position[labels.indices]), classes[order], multilabel=True)
+
+
+def _integers(names: list[str]) -> NDArray[np.int64]:
+    try:
+        return np.array([int(name) for name in names], np.int64)
+    except OverflowError as error:
+        longest = max(names, key=len)
+        raise DataError(f"y has the label {longest:.40}, beyond 64 bits; give labels as strings") from error
 
 
 def _kind(y: Any) -> str:
@@ -264,7 +273,7 @@ def _kind(y: Any) -> str:
 def _texts(X: Any) -> list[str] | None:
     """X as a list of texts, or None if it is something else, hopefully a matrix."""
     if isinstance(X, (str, bytes, PathLike)):
-        raise DataError(f"X must be a list of texts or a matrix, but is {X!r:.40}; wrap a text in a list")
+        raise DataError(f"X must be a list of texts or a matrix, but is {show(X, 40)}; wrap a text in a list")
     if is_sparse(X):
         return None
     if not isinstance(X, (list, tuple)):
@@ -285,5 +294,5 @@ def _indicator(labels: LabelRows) -> csr_matrix:
 def _read_k(k: Any) -> int:
     k = plain(k)
     if type(k) is not int or k < 1:
-        raise ParameterError(f"k must be an integer of at least 1, but is {k!r}")
+        raise ParameterError(f"k must be an integer of at least 1, but is {show(k)}")
     return k

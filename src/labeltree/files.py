@@ -4,39 +4,109 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import secrets
-from collections.abc import Iterable
+import time
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import IO
+
+try:
+    import fcntl
+except ImportError:  # Windows: a file that is open cannot be removed there
+    fcntl = None  # type: ignore[assignment]
 
 _BUFFER_BYTES = 1 << 20
+_HOST = re.sub("[^A-Za-z0-9]", "", os.uname().nodename)[:64] if hasattr(os, "uname") else ""
+_TEMPORARY = re.compile(r"\.labeltree-(?:(?P<host>[A-Za-z0-9]*)-)?[0-9a-f]{16}\.tmp")
+_OLD_SECONDS = 24 * 3600.0
 
 
 def write_whole(path: str | os.PathLike[str], chunks: Iterable[bytes | memoryview]) -> None:
     """Make ``path`` a file of these chunks: it holds either its old content or all of the new, never a part.
 
     The content goes to a temporary name in the same folder, is flushed to the disk, then renamed. A link
-    keeps pointing to the file; its target is replaced. What goes wrong is an :class:`OSError`.
+    keeps pointing to the file; its target is replaced. What goes wrong is an :class:`OSError`. The temporary
+    files of writers that were killed are removed from the folder.
     """
     target = Path(os.path.realpath(path))
-    temporary = target.with_name(f".labeltree-{secrets.token_hex(8)}.tmp")
-    try:
-        _write_synced(temporary, chunks)
-        os.replace(temporary, target)
-    except BaseException:  # Ctrl-C too must leave nothing behind
-        with contextlib.suppress(OSError):
-            temporary.unlink(missing_ok=True)
-        raise
-    _sync_folder(target.parent)
-
-
-def _write_synced(temporary: Path, chunks: Iterable[bytes | memoryview]) -> None:
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
-    # Not tempfile: its files are private (0600), while these get the mode that the umask gives.
-    with os.fdopen(os.open(temporary, flags, 0o666), "wb", buffering=_BUFFER_BYTES) as file:
+    _remove_abandoned(target.parent)
+    with _temporary_file(target.parent) as (temporary, file):
         for chunk in chunks:
             file.write(chunk)
         file.flush()
         os.fsync(file.fileno())
+        if fcntl is None:  # Windows renames no open file; elsewhere the lock is held until the name is gone
+            file.close()
+        os.replace(temporary, target)
+    _sync_folder(target.parent)
+
+
+@contextlib.contextmanager
+def _temporary_file(folder: Path) -> Iterator[tuple[Path, IO[bytes]]]:
+    """A new file, locked as long as it is open; it is gone at the end unless it was renamed."""
+    temporary, file = _open_locked(folder)
+    try:
+        yield temporary, file
+    finally:  # of SystemExit and Ctrl-C too
+        with contextlib.suppress(OSError):  # what could not be written is tried once more
+            file.close()
+        with contextlib.suppress(OSError):
+            temporary.unlink(missing_ok=True)
+
+
+def _open_locked(folder: Path) -> tuple[Path, IO[bytes]]:
+    flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+    while True:
+        temporary = folder / f".labeltree-{_HOST}-{secrets.token_hex(8)}.tmp"
+        # Not tempfile: its files are private (0600), while these get the mode that the umask gives.
+        file = os.fdopen(os.open(temporary, flags, 0o666), "wb", buffering=_BUFFER_BYTES)
+        if _is_kept(temporary, file):
+            return temporary, file
+        file.close()
+
+
+def _is_kept(temporary: Path, file: IO[bytes]) -> bool:
+    """Lock a new file, unless another writer took it for abandoned before that."""
+    if fcntl is None:
+        return True
+    try:
+        fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:  # no locks on this file system; then nobody else can have one either
+        return True
+    return temporary.exists()
+
+
+def _remove_abandoned(folder: Path) -> None:
+    """Remove the temporary files of writers that no longer live, and of no others.
+
+    A living writer holds a lock. Where locks may not reach, on another host or without them, a file is left
+    alone for a day: writers go on writing, and its time tells when they last did.
+    """
+    with contextlib.suppress(OSError), os.scandir(folder) as entries:
+        for entry in entries:
+            match = _TEMPORARY.fullmatch(entry.name)
+            if match and entry.is_file(follow_symlinks=False):
+                with contextlib.suppress(OSError):  # gone already, or another user's
+                    is_ours = fcntl is not None and match["host"] == _HOST
+                    is_old = time.time() - entry.stat().st_mtime > _OLD_SECONDS
+                    if is_ours or is_old:
+                        _remove_unlocked(entry.path)
+
+
+def _remove_unlocked(path: str) -> None:
+    """Remove a file, or raise an :class:`OSError` if a writer has it."""
+    if fcntl is None:
+        os.unlink(path)  # refused while it is open
+        return
+    descriptor = os.open(path, os.O_RDWR)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        os.unlink(path)
+    finally:
+        os.close(descriptor)
 
 
 def _sync_folder(folder: Path) -> None:

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from labeltree.data.rows import LabelRows
-from labeltree.errors import DataError, ParameterError
+from labeltree.errors import DataError, ParameterError, show
 
 Labels: TypeAlias = "LabelRows | Sequence[Sequence[int]] | Any"  # Any: a SciPy sparse matrix or array
 
@@ -76,15 +76,21 @@ def propensities(
 
     The repository's values: a=0.5, b=0.4 for Wikipedia, a=0.6, b=2.6 for Amazon, a=0.55, b=1.5 for others.
     """
-    counts = np.asarray(label_counts, dtype=np.float64)
+    counts = _floats(label_counts, "label_counts")
     if counts.ndim != 1 or not np.all(np.isfinite(counts)) or np.any(counts < 0):
         raise DataError("label_counts must be a one-dimensional array of numbers of at least 0")
     if not n_examples >= 1:
-        raise DataError(f"n_examples must be at least 1, but is {n_examples!r}")
-    if not (a > 0 and b > 0 and math.isfinite(a) and math.isfinite(b)):
-        raise ParameterError(f"the propensity model needs a > 0 and b > 0, but has a={a!r}, b={b!r}")
-    # The model is meant for large data: below e examples its constant is negative, and nothing is a chance.
-    constant = max(0.0, math.log(n_examples) - 1.0) * (b + 1.0) ** a
+        raise DataError(f"n_examples must be at least 1, but is {show(n_examples)}")
+    try:
+        # For large data: below e examples the constant would be negative, and nothing a chance.
+        constant = max(0.0, math.log(n_examples) - 1.0) * (b + 1.0) ** a
+        is_possible = a > 0 and b > 0 and math.isfinite(a) and math.isfinite(b)
+    except (OverflowError, ZeroDivisionError):
+        is_possible = False
+    if not is_possible:
+        raise ParameterError(
+            f"the propensity model needs a > 0 and b > 0 of moderate size, but has a={show(a)}, b={show(b)}"
+        )
     return 1.0 / (1.0 + constant * (counts + b) ** -a)
 
 
@@ -115,9 +121,9 @@ def per_label(ids: ArrayLike, probs: ArrayLike, labels: Labels, n_labels: int, k
     used = _probabilities(matched, ids, probs)
     truth = matched.truth.indices[matched.truth.indices >= 0]
     highest = max(int(truth.max(initial=-1)), int(matched.ids.max(initial=-1)))
-    if highest >= n_labels:
+    if not highest < n_labels < 1 << 31:
         raise DataError(
-            f"label id {highest} occurs, but n_labels is {n_labels}; give the model's number of labels"
+            f"label id {highest} occurs, but n_labels is {show(n_labels)}; give the model's number of labels"
         )
     support = np.bincount(truth, minlength=n_labels)
     predicted = np.bincount(matched.ids[is_label], minlength=n_labels)
@@ -134,19 +140,26 @@ def calibration_error(ids: ArrayLike, probs: ArrayLike, labels: Labels, k: int =
     each, the mean probability is compared with the share of hits.
     """
     if isinstance(bins, bool) or not isinstance(bins, int | np.integer) or bins < 1:
-        raise ParameterError(f"bins must be a whole number of at least 1, but is {bins!r}")
+        raise ParameterError(f"bins must be a whole number of at least 1, but is {show(bins)}")
     matched = _Matched(ids, labels, (k,))
     used = _probabilities(matched, ids, probs)
     if len(used) == 0:
         return 0.0
     order = np.argsort(used, kind="stable")
     excess = used[order] - matched.hits[matched.ids >= 0][order]
-    return float(sum(abs(part.sum()) for part in np.array_split(excess, bins)) / len(used))
+    return float(sum(abs(part.sum()) for part in np.array_split(excess, min(bins, len(used)))) / len(used))
+
+
+def _floats(values: ArrayLike, name: str) -> NDArray[np.float64]:
+    try:
+        return np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise DataError(f"{name} must have numbers only, that a float can hold ({error})") from error
 
 
 def _probabilities(matched: _Matched, ids: ArrayLike, probs: ArrayLike) -> NDArray[np.float64]:
     """Those of the predicted labels, row by row."""
-    chances = np.asarray(probs, dtype=np.float64)
+    chances = _floats(probs, "probs")
     if chances.shape != np.shape(ids):
         raise DataError(f"probs has shape {chances.shape}, but ids {np.shape(ids)}; they must be the same")
     used: NDArray[np.float64] = chances[:, : matched.ids.shape[1]][matched.ids >= 0]
@@ -160,8 +173,8 @@ class _Matched:
 
     def __init__(self, ids: ArrayLike, labels: Labels, ks: Sequence[int]) -> None:
         for k in ks:
-            if isinstance(k, bool) or not isinstance(k, int | np.integer) or k < 1:
-                raise ParameterError(f"k must be a whole number of at least 1, but is {k!r}")
+            if isinstance(k, bool) or not isinstance(k, int | np.integer) or not 1 <= k < 1 << 31:
+                raise ParameterError(f"k must be a whole number from 1 to 2^31 - 1, but is {show(k)}")
         self.truth = _label_rows(labels)
         self.ids = _checked_ids(ids)[:, : max(ks, default=1)]  # (n_rows, at most the largest k)
         if len(self.ids) != self.truth.n_rows:
@@ -216,10 +229,11 @@ def _recall(matched: _Matched, k: int) -> float:
 
 
 def _ndcg(matched: _Matched, k: int) -> float:
-    discounts = 1.0 / np.log2(np.arange(2, k + 2))
     hits = matched.hits[:, :k]
+    n_places = min(k, max(hits.shape[1], int(matched.n_labels.max()), 1))  # no others can be reached
+    discounts = 1.0 / np.log2(np.arange(2, n_places + 2))
     gains = (discounts[: hits.shape[1]] * hits).sum(axis=1)
-    best = np.cumsum(discounts)[np.clip(matched.n_labels, 1, k) - 1]
+    best = np.cumsum(discounts)[np.clip(matched.n_labels, 1, n_places) - 1]
     return float(np.mean(gains / best))
 
 
@@ -288,7 +302,9 @@ def _row_ids(row: Any, i: int) -> list[int]:
     """The ids of one row, sorted, each known one once."""
     is_list = isinstance(row, Sequence | np.ndarray | Set) and not isinstance(row, str | bytes)
     if not is_list or not all(_is_id(label) for label in row):
-        raise DataError(f"labels row {i}: must be a list of ids from 0 to 2^31 - 1 (or -1), but is {row!r}")
+        raise DataError(
+            f"labels row {i}: must be a list of ids from 0 to 2^31 - 1 (or -1), but is {show(row)}"
+        )
     unknown = [-1 for label in row if label < 0]
     return unknown + sorted({int(label) for label in row if label >= 0})
 

@@ -15,7 +15,7 @@ from labeltree.data.labels import check_label_rows
 from labeltree.data.matrices import copy_row, is_sparse, sparse_rows
 from labeltree.data.rows import LabelRows, SparseRows, emptied, without_entries
 from labeltree.ensemble import above_of_rows, best_of_rows, score_rows
-from labeltree.errors import DataError, ParameterError
+from labeltree.errors import DataError, show
 from labeltree.features.strings import StringTable
 from labeltree.features.text import TextFeatures
 from labeltree.features.vectors import VectorFeatures
@@ -29,6 +29,7 @@ from labeltree.search_options import (
     NO_BEAM,
     WITH_LABELS,
     check_all_above,
+    check_columns,
     check_k,
     check_ranks,
     check_search,
@@ -128,13 +129,8 @@ class Model:
         search: str = "exact", beam: int = DEFAULT_BEAM, if_unknown: str = WITH_LABELS, threads: int = 0,
     ) -> Found:  # fmt: skip
         """Label ids and probabilities, both (n_rows, k), best first; -1 and 0 where fewer are found."""
-        width, least, n_columns = check_search(search, beam), check_threshold(threshold), check_k(k)
-        if n_columns == ALL:
-            raise ParameterError(
-                f"k must be at least 1, but is {k!r}, and arrays have k columns; predict and predict_rows "
-                "give all labels above a threshold"
-            )
-        return self._best(X, n_columns, least, normalize, width, if_unknown, check_threads(threads))
+        width, least = check_search(search, beam), check_threshold(threshold)
+        return self._best(X, check_columns(k), least, normalize, width, if_unknown, check_threads(threads))
 
     def predict_rows(
         self, X: Any, threshold: float, *, normalize: bool = False, if_unknown: str = WITH_LABELS,
@@ -154,13 +150,16 @@ class Model:
         self, X: Any, labels: Sequence[str], *, normalize: bool = False, threads: int = 0
     ) -> NDArray[np.float32]:
         """The marginal probabilities (n_rows, len(labels)) of the given labels."""
-        if isinstance(labels, (str, bytes)):
-            raise DataError(f"labels must be a list of labels, but is {labels!r}; wrap it in a list")
-        wanted = [str(label) for label in labels]
+        if not _is_list(labels):
+            raise DataError(f"labels must be a list of labels, but is {show(labels)}; wrap a label in a list")
+        try:
+            wanted = [str(label) for label in labels]
+        except ValueError as error:  # a number of more digits than Python writes
+            raise DataError(f"labels has a number that is no label's name ({error})") from error
         ids = self.labels.ids(wanted)
         if len(ids) and ids.min() < 0:
             unknown = wanted[int(np.argmin(ids))]
-            raise DataError(f"label {unknown!r} is not among the model's {self.n_labels} labels")
+            raise DataError(f"label {show(unknown)} is not among the model's {self.n_labels} labels")
         rows = self._rows(X)
         indptr = np.arange(rows.n_rows + 1, dtype=np.int64) * len(ids)
         given = LabelRows(indptr, np.tile(ids, rows.n_rows), self.n_labels)
@@ -171,6 +170,8 @@ class Model:
         self, X: Any, labels: LabelRows, *, normalize: bool = False, threads: int = 0
     ) -> NDArray[np.float32]:
         """The marginal probability of each label of each row, in the order of ``labels.indices``."""
+        if not isinstance(labels, LabelRows):
+            raise DataError(f"labels must be LabelRows, as `read` gives them, but is {show(labels)}")
         rows = self._rows(X)
         check_label_rows(labels, rows.n_rows, self.n_labels)
         return score_rows(self.trees, rows, labels, normalize, threads)
@@ -250,8 +251,8 @@ class Model:
             return sparse_rows(X, self.n_features)
         if type(X) is SparseRows or is_sparse(X):
             return sparse_rows(X, self.n_features)
-        if isinstance(X, (str, bytes)) or not isinstance(X, Iterable) or getattr(X, "ndim", 1) == 0:
-            raise DataError(f"X must be a list of texts, but is {X!r:.60}; wrap a single text in a list")
+        if not _is_list(X):
+            raise DataError(f"X must be a list of texts, but is {show(X)}; wrap a single text in a list")
         return self.features.transform_texts(X if type(X) is list else list(X))
 
     def _best(
@@ -301,6 +302,12 @@ def load(path: str | Path, *, verify: bool = True) -> Model:
 def _of_bytes(content: bytes) -> Model:
     """What a pickle of a model calls."""
     return Model(*parts_of_bytes(content))
+
+
+def _is_list(values: Any) -> bool:
+    """Whether these are values one after another, and not a single string or number."""
+    is_single = isinstance(values, (str, bytes)) or getattr(values, "ndim", 1) == 0
+    return isinstance(values, Iterable) and not is_single
 
 
 def _holds_text(X: Any) -> bool:

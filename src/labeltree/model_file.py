@@ -16,7 +16,7 @@ from labeltree import __version__
 from labeltree.card import check_card
 from labeltree.config import Config, node_kinds
 from labeltree.defaults import CHOSEN
-from labeltree.errors import CorruptedModelError, ParameterError
+from labeltree.errors import CorruptedModelError, ParameterError, show
 from labeltree.features.strings import StringTable
 from labeltree.features.tensors import take_tensor
 from labeltree.features.text import TextFeatures
@@ -97,7 +97,7 @@ def _assemble(tensors: dict[str, NDArray], metadata: dict[str, Any]) -> Parts:
     config = Config(**metadata["config"]).validate()
     kind = metadata["features"]
     if kind not in ("text", "vectors"):
-        raise CorruptedModelError(f"unknown kind of features {kind!r}")
+        raise CorruptedModelError(f"unknown kind of features {show(kind)}")
     features: TextFeatures | VectorFeatures = (
         TextFeatures.from_tensors(tensors, config)
         if kind == "text"
@@ -111,11 +111,13 @@ def _assemble(tensors: dict[str, NDArray], metadata: dict[str, Any]) -> Parts:
     counts = take_tensor(tensors, "labels.counts", np.int64)
     n_examples, n_trees = metadata["n_examples"], metadata["n_trees"]
     if type(n_trees) is not int or n_trees != config.trees:
-        raise CorruptedModelError(f"n_trees is {n_trees!r}, but the config has {config.trees} trees")
+        raise CorruptedModelError(f"n_trees is {show(n_trees)}, but the config has {config.trees} trees")
     if len(counts) != len(labels) or len(labels) == 0 or counts.min() < 0:
         raise CorruptedModelError(f"labels.counts does not give {len(labels)} counts")
-    if type(n_examples) is not int or n_examples < counts.max():
-        raise CorruptedModelError(f"n_examples is {n_examples!r}, but a label has {counts.max()} examples")
+    if type(n_examples) is not int or not counts.max() <= n_examples < 1 << 63:
+        raise CorruptedModelError(
+            f"n_examples is {show(n_examples)}, but a label has {counts.max()} examples"
+        )
     trees: list[tuple[LabelTree, Parameters]] = []
     for number, kind in enumerate(n_trees * node_kinds(config)):
         tree = LabelTree.from_tensors(tensors, f"tree.{number}")
@@ -130,7 +132,7 @@ def _assemble(tensors: dict[str, NDArray], metadata: dict[str, Any]) -> Parts:
         trees.append((tree, parameters))
     card, version = check_card(metadata.get("card", {})), metadata.get("version")
     if version is not None and not (isinstance(version, str) and _VERSION.fullmatch(version)):
-        raise CorruptedModelError(f"version is {version!r:.60}, which is none of labeltree")
+        raise CorruptedModelError(f"version is {show(version)}, which is none of labeltree")
     chosen = _take_chosen(metadata, config)
     return Parts(config, features, labels, counts, n_examples, trees, card, version, chosen)
 
@@ -139,6 +141,6 @@ def _take_chosen(metadata: dict[str, Any], config: Config) -> dict[str, dict[str
     chosen: dict[str, dict[str, Any]] = metadata.get("chosen", {})  # older files do not have it
     for kind, values in chosen.items():
         if kind not in node_kinds(config) or not set(values) <= set(CHOSEN):
-            raise CorruptedModelError(f"chosen has {kind!r}: {values!r:.60}, which no data chooses")
+            raise CorruptedModelError(f"chosen has {show(kind)}: {show(values)}, which no data chooses")
         dataclasses.replace(config, **values).validate()
     return chosen

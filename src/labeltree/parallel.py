@@ -10,9 +10,10 @@ from itertools import pairwise
 from types import TracebackType
 from typing import Any, TypeVar
 
-from labeltree.errors import ParameterError
+from labeltree.errors import ParameterError, show
 
 T = TypeVar("T")
+MOST_THREADS = 4096  # more than any machine has CPUs
 
 
 def available_threads() -> int:
@@ -24,14 +25,16 @@ def available_threads() -> int:
 
 def check_threads(threads: Any) -> int:
     """A number of threads that was asked for, or an error that says what is wrong with it."""
-    if type(threads) is int and threads >= 0:  # as nearly always, for the sake of single rows
+    if type(threads) is int and 0 <= threads <= MOST_THREADS:  # as nearly always, for the sake of single rows
         return threads
     try:
         number = -1 if isinstance(threads, bool) else operator.index(threads)
     except TypeError:
         number = -1
     if number < 0:
-        raise ParameterError(f"threads must be at least 0 (0: all CPUs), but is {threads!r}")
+        raise ParameterError(f"threads must be at least 0 (0: all CPUs), but is {show(threads)}")
+    if number > MOST_THREADS:
+        raise ParameterError(f"threads must be at most {MOST_THREADS} (0: all CPUs), but is {show(threads)}")
     return number
 
 

@@ -9,7 +9,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from labeltree.errors import ParameterError
+from labeltree.errors import ParameterError, show
 
 # How configuration files spell a truth value that reaches us as a string.
 _TRUTHS = {"true": True, "yes": True, "on": True, "1": True,
@@ -63,7 +63,7 @@ def parsed(parameter: Parameter, value: Any) -> Any:
         return _TRUTHS[value.strip().lower()] if parameter.type is bool else parameter.type(value)
     except (KeyError, ValueError):
         kind = _KINDS[parameter.type]
-        raise ParameterError(f"{parameter.name} must be {kind}, but is {value!r}") from None
+        raise ParameterError(f"{parameter.name} must be {kind}, but is {show(value)}") from None
 
 
 def plain(value: Any) -> Any:
@@ -77,16 +77,23 @@ def check(parameter: Parameter, value: Any) -> None:
     name, kind = parameter.name, parameter.type
     accepted = (int, float) if kind is float else (kind,)
     if type(value) not in accepted:
-        raise ParameterError(f"{name} must be of type {kind.__name__}, but is {value!r}")
-    if kind is float and not math.isfinite(value):
-        raise ParameterError(f"{name} must be finite, but is {value!r}")
+        raise ParameterError(f"{name} must be of type {kind.__name__}, but is {show(value)}")
+    if kind is float and not _is_finite(value):
+        raise ParameterError(f"{name} must be finite, but is {show(value)}")
     if parameter.low is not None and value < parameter.low:
-        raise ParameterError(f"{name} must be at least {parameter.low}, but is {value!r}")
+        raise ParameterError(f"{name} must be at least {parameter.low}, but is {show(value)}")
     if parameter.high is not None and value > parameter.high:
-        raise ParameterError(f"{name} must be at most {parameter.high}, but is {value!r}")
+        raise ParameterError(f"{name} must be at most {parameter.high}, but is {show(value)}")
     if parameter.choices and value not in parameter.choices and not parameter.open_choice:
         known = ", ".join(parameter.choices)
-        raise ParameterError(f"{name} must be one of {known}, but is {value!r}")
+        raise ParameterError(f"{name} must be one of {known}, but is {show(value)}")
+
+
+def _is_finite(value: float) -> bool:
+    try:
+        return math.isfinite(value)
+    except OverflowError:  # a whole number that no float can hold
+        return False
 
 
 def unmet_need(name: str, values: Mapping[str, Any], needs_of: Mapping[str, Sequence[Need]]) -> Need | None:

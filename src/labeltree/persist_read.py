@@ -192,6 +192,10 @@ def _metadata(path: Any, reserved: Any) -> dict[str, Any]:
         metadata = _parse_json(text)
     except (ValueError, RecursionError) as error:
         _corrupted(path, f"its metadata is not valid JSON ({error})")
+    try:
+        json.dumps(metadata, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        _corrupted(path, "its metadata has half of a surrogate pair")
     version = metadata.get("format")
     if type(version) is not int or version < 1:
         _corrupted(path, f"its format version must be a positive whole number, but is {version!r}")

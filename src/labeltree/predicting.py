@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labeltree.data.rows import Arrays
-from labeltree.errors import ParameterError
+from labeltree.errors import ParameterError, show
 from labeltree.features.tensors import read_only
 from labeltree.kernels.check import CANONICAL
 from labeltree.kernels.link import link_code
@@ -160,7 +160,7 @@ def check_threshold(threshold: Any) -> np.float32:
         return _NO_THRESHOLD
     threshold = plain(threshold)
     if type(threshold) not in (int, float):
-        raise ParameterError(f"threshold must be a number from 0 to 1, but is {threshold!r}")
+        raise ParameterError(f"threshold must be a number from 0 to 1, but is {show(threshold)}")
     if not 0.0 <= threshold <= 1.0:
-        raise ParameterError(f"threshold must be from 0 to 1, but is {threshold!r}")
+        raise ParameterError(f"threshold must be from 0 to 1, but is {show(threshold)}")
     return np.float32(threshold)

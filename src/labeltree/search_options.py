@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from labeltree.errors import ParameterError
+from labeltree.errors import ParameterError, show
 from labeltree.parameter import plain
 
 SEARCHES = ("exact", "beam")
@@ -16,6 +16,7 @@ IF_UNKNOWN = (WITH_LABELS, "nothing")  # what a row gets that has no word or fea
 ALL = 0  # as a k: no limit but the threshold
 MOST_RANKS = 1_000_000
 _WIDEST = 1 << 31  # more than any tree has nodes, and kernels can count so far
+_MOST_LABELS = (1 << 31) - 1  # of a model: their ids are 32-bit integers
 
 
 def check_k(k: Any) -> int:
@@ -25,10 +26,23 @@ def check_k(k: Any) -> int:
         return ALL
     if type(k) is not int or k < 0:
         raise ParameterError(
-            f"k must be at least 1, but is {k!r}; give a whole number, or 0 with a threshold "
+            f"k must be at least 1, but is {show(k)}; give a whole number, or 0 with a threshold "
             "for all labels of at least that probability"
         )
     return k
+
+
+def check_columns(k: Any) -> int:
+    """As :func:`check_k`, where all k get a place in memory even if there are fewer labels."""
+    n_columns = check_k(k)
+    if n_columns == ALL:
+        raise ParameterError(
+            f"k must be at least 1, but is {k!r}, and arrays have k columns; predict and predict_rows "
+            "give all labels above a threshold"
+        )
+    if n_columns > _MOST_LABELS:
+        raise ParameterError(f"k must be at most {_MOST_LABELS}, but is {show(k)}; give the number of labels")
+    return n_columns
 
 
 def check_ranks(k: Any) -> tuple[int, ...]:
@@ -36,7 +50,7 @@ def check_ranks(k: Any) -> tuple[int, ...]:
     given = list(k) if isinstance(k, Iterable) and not isinstance(k, (str, bytes)) else [k]
     ranks = {rank if type(rank) is int else plain(rank) for rank in given}
     if not ranks or not all(type(rank) is int and 1 <= rank <= MOST_RANKS for rank in ranks):
-        raise ParameterError(f"k must be numbers from 1 to {MOST_RANKS}, like (1, 3, 5), but is {k!r:.60}")
+        raise ParameterError(f"k must be numbers from 1 to {MOST_RANKS}, like (1, 3, 5), but is {show(k)}")
     return tuple(sorted(ranks))
 
 
@@ -44,23 +58,24 @@ def labels_unknown(if_unknown: Any) -> bool:
     """Whether rows without anything that the model knows get labels too."""
     if isinstance(if_unknown, str) and if_unknown in IF_UNKNOWN:
         return if_unknown == WITH_LABELS
-    raise ParameterError(f"if_unknown must be one of {', '.join(IF_UNKNOWN)}, but is {if_unknown!r:.60}")
+    raise ParameterError(f"if_unknown must be one of {', '.join(IF_UNKNOWN)}, but is {show(if_unknown)}")
 
 
 def check_search(search: Any, beam: Any) -> int:
     """The width of the beam, or NO_BEAM."""
     beam = beam if type(beam) is int else plain(beam)
     if type(beam) is not int or beam < 1:
-        raise ParameterError(f"beam must be at least 1, but is {beam!r}; give a whole number, such as 10")
+        raise ParameterError(f"beam must be at least 1, but is {show(beam)}; give a whole number, such as 10")
     if isinstance(search, str) and search in SEARCHES:
         if search == "beam":
             return min(beam, _WIDEST)
         if beam != DEFAULT_BEAM:  # which nobody need have given
             raise ParameterError(
-                f"beam={beam} has no effect where search is {search}: it needs search=beam; or leave it out"
+                f"beam={show(beam)} has no effect where search is {search}: "
+                "it needs search=beam; or leave it out"
             )
         return NO_BEAM
-    raise ParameterError(f"search must be one of {', '.join(SEARCHES)}, but is {search!r}")
+    raise ParameterError(f"search must be one of {', '.join(SEARCHES)}, but is {show(search)}")
 
 
 def check_all_above(threshold: Any, search: Any) -> None:

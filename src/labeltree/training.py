@@ -18,7 +18,7 @@ from labeltree.card import check_card
 from labeltree.config import Config, make_config, node_kinds
 from labeltree.data.weights import row_weights
 from labeltree.defaults import chosen_by_data, resolve
-from labeltree.errors import ParameterError
+from labeltree.errors import ParameterError, show
 from labeltree.estimating import Estimate, estimate_needs
 from labeltree.model import Model
 from labeltree.nodes.dense import Report, fit_dense
@@ -62,9 +62,11 @@ def train(
     check_tree(config)
     card = check_card({} if card is None else card)
     if callback is not None and not callable(callback):
-        raise ParameterError(f"callback must be a function of one argument, but is {callback!r}")
+        raise ParameterError(f"callback must be a function of one argument, but is {show(callback)}")
     if type(progress) is not bool:
-        raise ParameterError(f"progress must be True or False, but is {progress!r}; a function is a callback")
+        raise ParameterError(
+            f"progress must be True or False, but is {show(progress)}; a function is a callback"
+        )
     with Pool(threads) as pool, listeners(callback, bar=progress) as report:
         report(_stage("read", config, 0.0))
         watch_file = _file_watch(config, report)
@@ -171,7 +173,7 @@ def _merge_config(config: Config | None, preset: str | None, parameters: dict[st
         return make_config(parameters, preset=preset)
     if not isinstance(config, Config):
         raise ParameterError(
-            f"config must be a Config (of make_config), but is {config!r:.60}; "
+            f"config must be a Config (of make_config), but is {show(config)}; "
             "give single parameters by name, like dim=100"
         )
     if preset is not None:

@@ -219,8 +219,9 @@ class LabelTree:
             raise TreeError(f"a label name cannot be written as UTF-8 ({error.reason}); rename it") from error
         try:
             write_whole(path, [content])
-        except OSError as error:
-            raise TreeError(f"tree file {path}: cannot be written ({error.strerror})") from error
+        except (OSError, ValueError) as error:  # ValueError: no file can have that name
+            reason = getattr(error, "strerror", None) or error
+            raise TreeError(f"tree file {path}: cannot be written ({reason}); give another name") from error
 
     def __repr__(self) -> str:
         return f"LabelTree(n_labels={self.n_labels}, n_nodes={self.n_nodes})"

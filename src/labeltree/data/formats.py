@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from labeltree.errors import ParameterError
+from labeltree.errors import ParameterError, show
 
 FORMATS = ("fasttext", "xmlc", "jsonl", "annif")
 FORMAT_CHOICES = ("auto", *FORMATS)
@@ -67,5 +67,5 @@ def where_labels_are(fmt: str, label_prefix: str) -> str:
 def check_format(fmt: str) -> str:
     """``fmt``, or an error that lists the known formats."""
     if fmt not in FORMAT_CHOICES:
-        raise ParameterError(f"format must be one of {', '.join(FORMAT_CHOICES)}, but is {fmt!r}")
+        raise ParameterError(f"format must be one of {', '.join(FORMAT_CHOICES)}, but is {show(fmt)}")
     return fmt

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from labeltree.data.matrices import is_sparse, sparse_rows
 from labeltree.data.rows import LabelRows, pointers
-from labeltree.errors import DataError
+from labeltree.errors import DataError, show
 
 
 def label_rows(
@@ -47,7 +47,7 @@ def check_label_rows(labels: LabelRows, n_rows: int, n_labels: int) -> None:
 def _flatten_labels(Y: Any) -> tuple[list[str], list[int]]:
     """The names of all labels of all rows, and how many each row has."""
     if isinstance(Y, (str, bytes)) or not isinstance(Y, Iterable):
-        raise DataError(f"Y must be a list of lists of labels or a matrix, but is {_show(Y)}")
+        raise DataError(f"Y must be a list of lists of labels or a matrix, but is {show(Y)}")
     flat: list[str] = []
     lengths: list[int] = []
     for row, labels in enumerate(Y):
@@ -68,7 +68,7 @@ def _label_list(labels: Any, row: int) -> list[Any]:
     is_scalar = isinstance(labels, np.ndarray) and labels.ndim == 0  # has __iter__, but cannot be iterated
     if isinstance(labels, (str, bytes)) or not isinstance(labels, Iterable) or is_scalar:
         raise DataError(
-            f"Y, row {row}: {_show(labels)} is not a list of labels; wrap it in a list: [{_show(labels)}]"
+            f"Y, row {row}: {show(labels)} is not a list of labels; wrap it in a list: [{show(labels)}]"
         )
     if isinstance(labels, (set, frozenset)):
         return sorted(labels, key=str)
@@ -83,16 +83,16 @@ def _label_name(label: Any, row: int) -> str:
             raise DataError(f"Y, row {row}: a label is empty; leave it out")
         return str(label)  # also from numpy.str_
     if isinstance(label, (int, np.integer)) and not isinstance(label, bool):
-        return str(int(label))
+        try:
+            return str(int(label))
+        except ValueError as error:  # more digits than Python writes
+            raise DataError(
+                f"Y, row {row}: the label {show(label)} has too many digits; give it a name"
+            ) from error
     kind = type(label).__name__
     raise DataError(
-        f"Y, row {row}: a label must be a string or an integer, but {_show(label)} is of type {kind}"
+        f"Y, row {row}: a label must be a string or an integer, but {show(label)} is of type {kind}"
     )
-
-
-def _show(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= 40 else text[:40] + "..."
 
 
 def _rows_of_lists(
@@ -111,19 +111,19 @@ def _rows_of_lists(
 def check_names(names: Any) -> list[str]:
     """Names of labels that were given as such: distinct strings, not empty."""
     if isinstance(names, (str, bytes, set, frozenset, dict)) or not isinstance(names, Iterable):
-        raise DataError(f"label_names must be a list of strings, but is {_show(names)}")
+        raise DataError(f"label_names must be a list of strings, but is {show(names)}")
     found = list(names)
     for id, name in enumerate(found):
         if not isinstance(name, str) or not name:
             raise DataError(
-                f"label_names, number {id}: must be a string that is not empty, but is {_show(name)}"
+                f"label_names, number {id}: must be a string that is not empty, but is {show(name)}"
             )
     found = [str(name) for name in found]  # also from numpy.str_
     number = dict(zip(found, range(len(found)), strict=True))  # the last place of each
     if len(number) < len(found):
         twice = next(id for id, name in enumerate(found) if number[name] != id)
         raise DataError(
-            f"label_names, numbers {twice} and {number[found[twice]]}: both are {_show(found[twice])}; "
+            f"label_names, numbers {twice} and {number[found[twice]]}: both are {show(found[twice])}; "
             "each label needs a name of its own"
         )
     _check_unicode(found, "label_names")
@@ -138,7 +138,7 @@ def _check_unicode(names: list[str], place: str) -> None:
         lone = error.object[error.start]
         name = next(name for name in names if lone in name)
         raise DataError(
-            f"{place}: label {_show(name)} is not valid Unicode; remove lone surrogates"
+            f"{place}: label {show(name)} is not valid Unicode; remove lone surrogates"
         ) from error
 
 

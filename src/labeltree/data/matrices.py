@@ -133,8 +133,8 @@ def _rows_of_dense(X: Any, name: str) -> tuple[Any, Any, Any, int]:
     if array.dtype == object:  # as from a data frame of mixed columns
         try:
             array = array.astype(np.float64)
-        except (ValueError, TypeError) as error:
-            raise DataError(f"{name} must have numbers only ({error})") from error
+        except (ValueError, TypeError, OverflowError) as error:
+            raise DataError(f"{name} must have numbers only, that a float can hold ({error})") from error
     if array.dtype.kind not in "biuf":
         raise DataError(f"{name} has values of type {array.dtype}, but must have numbers")
     array = np.asarray(array)

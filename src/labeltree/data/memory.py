@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from labeltree.data.block import Block
 from labeltree.data.rows import pointers
-from labeltree.errors import DataError
+from labeltree.errors import DataError, show
 
 BLOCK_ROWS = 1 << 14
 
@@ -73,7 +73,7 @@ def _bad_text(texts: list[Any], first_row: int) -> str:
     for row, text in enumerate(texts):
         place = f"X, row {first_row + row}"
         if not isinstance(text, str):
-            return f"{place}: {text!r:.40} is of type {type(text).__name__}, but must be a string"
+            return f"{place}: {show(text, 40)} is of type {type(text).__name__}, but must be a string"
         try:
             text.encode()
         except UnicodeEncodeError as error:
@@ -83,4 +83,4 @@ def _bad_text(texts: list[Any], first_row: int) -> str:
 
 def _check_texts(texts: Any) -> None:
     if isinstance(texts, (str, bytes)) or not isinstance(texts, Iterable):
-        raise DataError(f"X must be a list of texts, but is {texts!r:.40}; wrap a single text in a list")
+        raise DataError(f"X must be a list of texts, but is {show(texts, 40)}; wrap a single text in a list")

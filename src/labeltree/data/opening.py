@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from labeltree.data.xz import XzStreams
 from labeltree.errors import DataError
 from labeltree.kernels.scan import find_last_newline
 
@@ -90,7 +91,7 @@ class Source:
         if magic.startswith(_GZIP_MAGIC):
             return gzip.GzipFile(fileobj=replayed)
         if magic == _XZ_MAGIC:
-            return lzma.LZMAFile(replayed)  # type: ignore[arg-type]
+            return XzStreams(replayed)
         for extension, kind in ((".gz", "gzip"), (".xz", "xz")):
             if self.path.lower().endswith(extension):
                 raise DataError(

@@ -17,8 +17,8 @@ def row_weights(sample_weight: Any, n_rows: int) -> NDArray[np.float32]:
     try:
         with np.errstate(over="ignore"):  # what overflows is found by the check of finite values
             weights = np.ascontiguousarray(sample_weight, np.float32)
-    except (TypeError, ValueError) as error:
-        raise DataError(f"sample_weight must have numbers only ({error})") from error
+    except (TypeError, ValueError, OverflowError) as error:
+        raise DataError(f"sample_weight must have numbers only, that a float can hold ({error})") from error
     if weights.shape != (n_rows,):
         raise DataError(f"sample_weight must have shape ({n_rows},), one per row, but has {weights.shape}")
     wrong = np.flatnonzero(~np.isfinite(weights) | (weights < 0))

@@ -20,7 +20,7 @@ from labeltree.kernels import scan, scan_xmlc
 from labeltree.kernels.scan_xmlc import Limits
 
 _MAX_SIZE = 2**31 - 1  # ids are 32-bit integers
-_FEATURE = re.compile(rb"(\d+):\S*")
+_FEATURE = re.compile(rb"(?<!\S)0*+(\d*+):\S*")  # its number without leading zeros: there may be many
 _ROW_FIX = "write a row as 1,7 3:0.5 9:1"
 
 
@@ -81,10 +81,12 @@ def read_xmlc(
 def _read_header(source: Source, header: str, n_columns: int | None, n_labels: int | None) -> _Header:
     line = source.first_bytes.removeprefix(UTF8_MARK).partition(b"\n")[0]
     if is_xmlc_header(line):
-        sizes = [int(size) for size in line.split()]
+        # Without leading zeros and cut: Python reads no number of more than 4,300 digits.
+        sizes = [int(word.lstrip(b"0")[:20] or b"0") for word in line.split()]
         if max(sizes) > _MAX_SIZE:
+            found = shorten(line.split()[sizes.index(max(sizes))])
             raise DataError(
-                f"{source.name}, line 1: the header has {max(sizes)}, but sizes are at most {_MAX_SIZE}; "
+                f"{source.name}, line 1: the header has {found}, but sizes are at most {_MAX_SIZE}; "
                 "correct the header"
             )
         return _Header(*sizes)
@@ -171,12 +173,12 @@ def _place_twins(lines: Lines) -> Lines:
     """Find the second of two equal features: the kernel had sorted them when it met the pair."""
     for row in np.flatnonzero(lines.status == scan_xmlc.FEATURE_TWICE):
         line = lines.buffer[lines.start[row] : lines.end[row]].tobytes()
-        seen: set[int] = set()
+        seen: set[bytes] = set()
         for match in _FEATURE.finditer(line):
-            if int(match[1]) in seen:
+            if match[1] in seen:
                 lines.place[row] = lines.start[row] + match.start()
                 break
-            seen.add(int(match[1]))
+            seen.add(match[1])
     return lines
 
 

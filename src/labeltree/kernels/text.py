@@ -220,7 +220,7 @@ def parse_weight(buffer, start, end):
             return -1.0
         power = 0
         while p < end and 48 <= buffer[p] <= 57:
-            power = min(power * 10 + (buffer[p] - 48), 100_000)
+            power = min(power * 10 + int(buffer[p]) - 48, 100_000)
             p += 1
         exponent += -power if negative else power
     value = mantissa * 10.0**exponent if mantissa > 0.0 else 0.0
