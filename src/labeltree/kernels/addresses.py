@@ -62,7 +62,7 @@ def _array_at(typing_context, address, shape, dtype):
 
 @intrinsic
 def frozen(typing_context, array):
-    """The same array, or bytes, as an array that is only read, as batches are: one kind less to compile for."""
+    """The same array, or bytes, as an array that is only read, as batches are: one kind to compile for."""
     kind = types.Array(array.dtype, array.ndim, array.layout, readonly=True)
 
     def generate(context, builder, signature, arguments):

@@ -32,13 +32,6 @@ _OPTIONS: dict[str, Any] = {
 }
 _NO_WRAPPERS = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 
-INLINED: Any = {"fastmath": set(FAST_MATH), "forceinline": True}  # what :func:`inlined` is, for overloads
-
-
-def holds(argument: Any, kind: type) -> bool:
-    """Whether an argument of an overload, which is a type of Numba, is this NamedTuple."""
-    return getattr(argument, "instance_class", None) is kind
-
 
 class _Bitcode(JITCodeLibrary):
     """A helper's code as its callers link it.

@@ -7,10 +7,9 @@ With a softmax they are solved together.
 from __future__ import annotations
 
 import numpy as np
-from numba.extending import overload
 
 from labeltree.kernels.arithmetic import fast_exp
-from labeltree.kernels.jit import INLINED, holds, inlined
+from labeltree.kernels.jit import generic, inlined
 from labeltree.kernels.sparse_arrays import (
     LogLoss,
     OnlineLogLoss,
@@ -22,6 +21,7 @@ from labeltree.kernels.sparse_arrays import (
 _NEWTON_STEPS = 2
 
 
+@generic
 def change_dual(method, step, weight, positive_weight, squares, sign, scores, dual, i, out_change):
     """Fill what an example adds to each child's weights, times its values, given its scores; and its duals.
 
@@ -29,86 +29,67 @@ def change_dual(method, step, weight, positive_weight, squares, sign, scores, du
     ``positive_weight``. Leaves in ``scores`` what the sizes of the changes are to be compared with: the dual
     variables, or online the changes themselves. Returns what the weights are multiplied with.
     """
-    raise NotImplementedError
 
 
-@overload(change_dual, jit_options=INLINED)
+@change_dual.of(SquaredHinge)
 def _change_hinge(method, step, weight, positive_weight, squares, sign, scores, dual, i, out_change):
     """Coordinate descent (Hsieh et al. 2008): the variable that is best while all others stay."""
-    if not holds(method, SquaredHinge):
-        return None
-
-    def change(method, step, weight, positive_weight, squares, sign, scores, dual, i, out_change):
-        negative = np.float32(0.5) / (method.cost * weight)
-        for c in range(len(scores)):
-            y = sign[c]
-            softness = negative / positive_weight[c] if y > 0.0 else negative
-            old = dual[i, c]
-            gradient = y * scores[c] - np.float32(1.0) + old * softness
-            new = max(np.float32(0.0), old - gradient / (squares + softness))
-            dual[i, c] = new
-            out_change[c] = y * (new - old)
-            scores[c] = new
-        return np.float32(1.0)
-
-    return change
+    negative = np.float32(0.5) / (method.cost * weight)
+    for c in range(len(scores)):
+        y = sign[c]
+        softness = negative / positive_weight[c] if y > 0.0 else negative
+        old = dual[i, c]
+        gradient = y * scores[c] - np.float32(1.0) + old * softness
+        new = max(np.float32(0.0), old - gradient / (squares + softness))
+        dual[i, c] = new
+        out_change[c] = y * (new - old)
+        scores[c] = new
+    return np.float32(1.0)
 
 
-@overload(change_dual, jit_options=INLINED)
+@change_dual.of(LogLoss)
 def _change_log(method, step, weight, positive_weight, squares, sign, scores, dual, i, out_change):
     """As for the hinge; a variable, between 0 and the cost, is kept as its logit t.
 
     The best one solves squares * (cost * sigmoid(t) - old) + y * score + t = 0. The left side is steeper than
     1 and bends at t = 0 only, so Newton's steps from 0's side of the root never leave it.
     """
-    if not holds(method, LogLoss):
-        return None
-
-    def change(method, step, weight, positive_weight, squares, sign, scores, dual, i, out_change):
-        negative = method.cost * weight
-        one, limit = np.float32(1.0), np.float32(87.0)
-        for c in range(len(scores)):
-            y = sign[c]
-            cost = negative * positive_weight[c] if y > 0.0 else negative
-            margin = y * scores[c]
-            t = dual[i, c]
-            old = cost / (one + fast_exp(-t))
-            at_zero = squares * (np.float32(0.5) * cost - old) + margin
-            low = -limit if at_zero > 0.0 else np.float32(0.0)
-            high = np.float32(0.0) if at_zero > 0.0 else limit
+    negative = method.cost * weight
+    one, limit = np.float32(1.0), np.float32(87.0)
+    for c in range(len(scores)):
+        y = sign[c]
+        cost = negative * positive_weight[c] if y > 0.0 else negative
+        margin = y * scores[c]
+        t = dual[i, c]
+        old = cost / (one + fast_exp(-t))
+        at_zero = squares * (np.float32(0.5) * cost - old) + margin
+        low = -limit if at_zero > 0.0 else np.float32(0.0)
+        high = np.float32(0.0) if at_zero > 0.0 else limit
+        t = min(max(t, low), high)
+        new = cost / (one + fast_exp(-t))
+        for _ in range(_NEWTON_STEPS):
+            slope = one + squares * new * (one - new / cost)
+            t -= (squares * (new - old) + margin + t) / slope
             t = min(max(t, low), high)
             new = cost / (one + fast_exp(-t))
-            for _ in range(_NEWTON_STEPS):
-                slope = one + squares * new * (one - new / cost)
-                t -= (squares * (new - old) + margin + t) / slope
-                t = min(max(t, low), high)
-                new = cost / (one + fast_exp(-t))
-            dual[i, c] = t
-            out_change[c] = y * (new - old)
-            scores[c] = new
-        return one
-
-    return change
+        dual[i, c] = t
+        out_change[c] = y * (new - old)
+        scores[c] = new
+    return one
 
 
-@overload(change_dual, jit_options=INLINED)
+@change_dual.of(OnlineLogLoss)
 def _change_online(method, step, weight, positive_weight, squares, sign, scores, dual, i, out_change):
-    if not holds(method, OnlineLogLoss):
-        return None
-
-    def change(method, step, weight, positive_weight, squares, sign, scores, dual, i, out_change):
-        one, limit = np.float32(1.0), np.float32(87.0)
-        rate = method.eta * np.float32(step) ** -method.power
-        negative = rate * weight
-        for c in range(len(scores)):
-            y = sign[c]
-            margin = min(max(y * scores[c], -limit), limit)
-            size = (negative * positive_weight[c] if y > 0.0 else negative) / (one + fast_exp(margin))
-            out_change[c] = y * size
-            scores[c] = size
-        return max(np.float32(0.0), one - rate * method.l2)
-
-    return change
+    one, limit = np.float32(1.0), np.float32(87.0)
+    rate = method.eta * np.float32(step) ** -method.power
+    negative = rate * weight
+    for c in range(len(scores)):
+        y = sign[c]
+        margin = min(max(y * scores[c], -limit), limit)
+        size = (negative * positive_weight[c] if y > 0.0 else negative) / (one + fast_exp(margin))
+        out_change[c] = y * size
+        scores[c] = size
+    return max(np.float32(0.0), one - rate * method.l2)
 
 
 @inlined
@@ -127,41 +108,29 @@ def _softmax(scores, is_child, out):
         out[c] /= total
 
 
-@overload(change_dual, jit_options=INLINED)
+@change_dual.of(SoftmaxLoss)
 def _change_softmax(method, step, weight, positive_weight, squares, sign, scores, dual, i, out_change):
     """An example's variables are probabilities, at first those of its label; they go towards the softmax.
 
     The step (Shalev-Shwartz and Zhang 2013) is one that the dual objective never falls by.
     """
-    if not holds(method, SoftmaxLoss):
-        return None
-
-    def change(method, step, weight, positive_weight, squares, sign, scores, dual, i, out_change):
-        cost = method.cost * weight
-        part = np.float32(1.0) / (np.float32(1.0) + np.float32(0.5) * cost * squares)
-        _softmax(scores, positive_weight, out_change)
-        for c in range(len(scores)):
-            old = dual[i, c]
-            new = old + part * (out_change[c] - old)
-            dual[i, c] = new
-            out_change[c] = cost * (old - new)
-            scores[c] = cost * (max(sign[c], np.float32(0.0)) - new)
-        return np.float32(1.0)
-
-    return change
+    cost = method.cost * weight
+    part = np.float32(1.0) / (np.float32(1.0) + np.float32(0.5) * cost * squares)
+    _softmax(scores, positive_weight, out_change)
+    for c in range(len(scores)):
+        old = dual[i, c]
+        new = old + part * (out_change[c] - old)
+        dual[i, c] = new
+        out_change[c] = cost * (old - new)
+        scores[c] = cost * (max(sign[c], np.float32(0.0)) - new)
+    return np.float32(1.0)
 
 
-@overload(change_dual, jit_options=INLINED)
+@change_dual.of(OnlineSoftmax)
 def _change_online_softmax(method, step, weight, positive_weight, squares, sign, scores, dual, i, out_change):
-    if not holds(method, OnlineSoftmax):
-        return None
-
-    def change(method, step, weight, positive_weight, squares, sign, scores, dual, i, out_change):
-        rate = method.eta * np.float32(step) ** -method.power
-        _softmax(scores, positive_weight, out_change)
-        for c in range(len(scores)):
-            out_change[c] = rate * weight * (max(sign[c], np.float32(0.0)) - out_change[c])
-            scores[c] = out_change[c]
-        return max(np.float32(0.0), np.float32(1.0) - rate * method.l2)
-
-    return change
+    rate = method.eta * np.float32(step) ** -method.power
+    _softmax(scores, positive_weight, out_change)
+    for c in range(len(scores)):
+        out_change[c] = rate * weight * (max(sign[c], np.float32(0.0)) - out_change[c])
+        scores[c] = out_change[c]
+    return max(np.float32(0.0), np.float32(1.0) - rate * method.l2)
