@@ -71,21 +71,24 @@ def _other_searches() -> None:
 
 
 def _sparse_training() -> None:
-    _train({}, {"loss": "log"}, {"solver": "sgd"}, {"link": "hsm"}, {"link": "hsm", "solver": "sgd"})
+    methods = {}, {"loss": "log"}, {"solver": "sgd"}, {"link": "hsm"}, {"link": "hsm", "solver": "sgd"}
+    _train(*(_SMALL | method for method in methods))
 
 
 def _dense_training() -> None:
     steps = {"optimizer": "sgd", "batch_size": 1}
-    methods = [_DENSE | method | link for method in ({}, steps) for link in ({}, {"link": "hsm"})]
-    _train(*methods, _DENSE | {"tree": "learned"})
+    _train(*(_SMALL | _DENSE | method | link for method in ({}, steps) for link in ({}, {"link": "hsm"})))
+    _train(_DENSE | {"tree": "learned"})
 
 
 def _trees_and_features() -> None:
+    from labeltree.features.strings import StringTable
     from labeltree.training import train
 
-    for tree in ("huffman", "complete", "flat"):
-        _train({"tree": tree})
-    train(_TEXTS, _LABELS, word_ngrams=2)
+    _train({"tree": "huffman"}, {"tree": "complete"}, {"tree": "flat"}, {"word_ngrams": 2})
+    words = StringTable.from_strings(_TEXTS)
+    words.choose_key()
+    words.ids(_TEXTS)
     ensemble = train(_TEXTS, _LABELS, trees=2)
     _ask(ensemble)
     _ask_otherwise(ensemble)
@@ -157,7 +160,7 @@ def _train(*methods: dict[str, Any]) -> None:
     from labeltree.training import train
 
     for method in methods:
-        train(_TEXTS, _LABELS, **(_SMALL | method))
+        train(_TEXTS, _LABELS, **method)
 
 
 def _rows() -> tuple[SparseRows, LabelRows]:

@@ -76,7 +76,7 @@ class StringTable:
         done = insert_strings(self.arrays, self._with_hashes(pieces, n), 0, ids)
         while done < n:
             if not self._grow(int(pieces.length[done] + 7) // 8 + 1):
-                self._choose_key()  # there is room, so it must be that strings are too far from their slots
+                self.choose_key()  # there is room, so it must be that strings are too far from their slots
             done = insert_strings(self.arrays, self._with_hashes(pieces, n), done, ids)
         return ids
 
@@ -139,7 +139,7 @@ class StringTable:
         hash_secretly(pieces.packed, pieces.first, pieces.length, self._key, hashes)
         return pieces._replace(hashes=hashes)
 
-    def _choose_key(self) -> None:
+    def choose_key(self) -> None:
         """Place all strings anew, by hashes that nobody can foresee.
 
         Those of the text are the same everywhere, and so is what they make of n-grams; whoever knows them can
@@ -159,7 +159,7 @@ class StringTable:
         size[1] = place_strings(first, hashes, len(self), slots)
         self.arrays = StringArrays(records, first, hashes, slots, size)
         if size[1] < 0:
-            self._choose_key()
+            self.choose_key()
 
     def _grow(self, n_words: int) -> bool:
         """Make room for at least one more string, whose record has ``n_words`` words; False if there is."""
