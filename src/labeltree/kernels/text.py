@@ -223,7 +223,7 @@ def parse_weight(buffer, start, end):
             power = min(power * 10 + int(buffer[p]) - 48, 100_000)
             p += 1
         exponent += -power if negative else power
-    value = mantissa * 10.0**exponent if mantissa > 0.0 else 0.0
+    value = mantissa * 10.0 ** min(exponent, 300) if mantissa > 0.0 else 0.0  # too large from 19 on
     return value if p == end and value <= MAX_WEIGHT else -1.0
 
 
