@@ -81,6 +81,7 @@ def refuse(path: Path, error: type[LabelTreeError] = ModelFileError, **options: 
     return message
 
 
+@pytest.mark.slow
 def test_truncated_at_every_kilobyte(content: bytes, tmp_path: Path) -> None:
     path = tmp_path / "cut.labeltree"
     lengths = [*range(0, len(content), 1024), *range(1, 8), len(content) - 1, len(content) - 32]
@@ -91,6 +92,7 @@ def test_truncated_at_every_kilobyte(content: bytes, tmp_path: Path) -> None:
     assert len(lengths) > 25
 
 
+@pytest.mark.slow
 def test_flipped_bytes(content: bytes, tmp_path: Path) -> None:
     """Damage anywhere is found by the digest; without it, what loads still answers with probabilities."""
     path = tmp_path / "flipped.labeltree"

@@ -134,6 +134,7 @@ def test_score_counts_unknown_labels_as_misses(tmp_path: Path) -> None:
     assert 0 < scores["psp@1"] < 50  # the label that was never seen weighs more than the one that was hit
 
 
+@pytest.mark.slow
 def test_compare_runs_resumes_and_reports_failures(toy: Prepared, fakes: Path, tmp_path: Path) -> None:
     tools = list(discover(fakes).values())
     runner, output = Runner(tmp_path / "cache", timeout=2), tmp_path / "out"
@@ -240,6 +241,7 @@ def test_command_prints_table_and_page(
     assert "broken, 1 thread: failed: rehearsal: train: exit code 1: ValueError: no such luck" in overview
 
 
+@pytest.mark.slow
 def test_labeltree_is_measured_with_both_inputs(toy: Prepared, tmp_path: Path) -> None:
     tool = discover(compare.TOOLS)["labeltree"]
     runner = Runner(tmp_path, timeout=300)
@@ -252,6 +254,7 @@ def test_labeltree_is_measured_with_both_inputs(toy: Prepared, tmp_path: Path) -
     assert record["train_peak_bytes"] > 10_000_000
 
 
+@pytest.mark.slow
 def test_single_vectors_are_what_the_peers_get(toy: Prepared, tmp_path: Path) -> None:
     """A SciPy matrix of one row with the usual types, as napkinXC and PECOS get it; answers as in a batch."""
     import scipy.sparse

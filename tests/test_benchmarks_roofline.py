@@ -161,6 +161,7 @@ def test_page_has_roofs_sets_and_what_is_missing() -> None:
     assert page.endswith("- other: skipped\n")
 
 
+@pytest.mark.slow
 def test_quick_run_measures_everything(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     page = tmp_path / "page.md"
     roofline.main(["--quick", "--page", str(page)])

@@ -181,6 +181,7 @@ def test_digest_of_files_and_folders(tmp_path: Path) -> None:
     assert digest_of(tmp_path / "a" / "weights") != digest_of(tmp_path / "c" / "weights")
 
 
+@pytest.mark.slow
 def test_sparse_nodes_are_measured(tools: dict[str, Tool], tmp_path: Path) -> None:
     runner = Runner(tmp_path, timeout=300)
     runner.rehearsed.add("labeltree-both")  # sparse nodes and dense ones: all kernels

@@ -362,6 +362,7 @@ def test_number_of_groups_is_that_of_the_tree() -> None:
         assert len(set(tree.parent[tree.leaf_of_label])) == ablation_page.n_groups(n_labels)
 
 
+@pytest.mark.slow
 def test_quick_runs_everything_and_resumes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -233,6 +233,7 @@ def test_the_better_link_is_bold() -> None:
     assert [cell.strip() for cell in rows.split("|")[1:6]] == ["a", "2.00", "10 (20.0 %)", "+1.00", "+1.00"]
 
 
+@pytest.mark.slow
 def test_quick_shows_the_papers_point_and_resumes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

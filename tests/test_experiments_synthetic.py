@@ -200,6 +200,7 @@ def test_the_closest_reading_is_found() -> None:
     assert [(w.geometry, round(w.distance, 2)) for w in whole] == [("b", 12.0), ("a", 28.64), ("a", 44.7)]
 
 
+@pytest.mark.slow
 def test_quick_writes_everything_and_resumes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     arguments = ["--quick", "--runs", "2", "--draws", "1", "--output", str(tmp_path)]
     synthetic.main(arguments)

@@ -151,6 +151,7 @@ def test_divergence_is_a_result(tmp_path: Path) -> None:
     assert "Best P@1: some: labeltree by labeltree" in page
 
 
+@pytest.mark.slow
 def test_quick_runs_every_system_and_resumes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

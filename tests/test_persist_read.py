@@ -45,6 +45,7 @@ def digest(start: int) -> dict[str, Any]:
     return entry("U8", [32], start, start + 32)
 
 
+@pytest.mark.slow
 def test_truncated_at_every_header_byte_and_every_kilobyte(tmp_path: Path) -> None:
     path = tmp_path / "m"
     write_model(path, small_tensors() | {"big": np.zeros(5000, np.float64)}, METADATA)
@@ -58,6 +59,7 @@ def test_truncated_at_every_header_byte_and_every_kilobyte(tmp_path: Path) -> No
                 read_model(path, verify=verify)
 
 
+@pytest.mark.slow
 def test_every_flipped_byte_is_detected(small_file: Path) -> None:
     content = small_file.read_bytes()
     for place in range(len(content)):

@@ -71,7 +71,13 @@ def _other_searches() -> None:
 
 
 def _sparse_training() -> None:
-    methods = {}, {"loss": "log"}, {"solver": "sgd"}, {"link": "hsm"}, {"link": "hsm", "solver": "sgd"}
+    methods: tuple[dict[str, Any], ...] = (
+        {},
+        {"loss": "log"},
+        {"solver": "sgd"},
+        {"link": "hsm"},
+        {"link": "hsm", "solver": "sgd"},
+    )
     _train(*(_SMALL | method for method in methods))
 
 

@@ -42,7 +42,8 @@ class _Bitcode(JITCodeLibrary):
 
     def finalize(self) -> None:
         for library in dict.fromkeys(self._linking_libraries):
-            self._reload_init.update(library._reload_init)
+            if hasattr(library, "_reload_init"):  # older Numbas have none
+                self._reload_init.update(library._reload_init)
             self._final_module.link_in(library._get_module_for_linking(), preserve=True)
         self._finalized = True
 
