@@ -3,8 +3,8 @@
     python -m benchmarks.bars [SECTION ...] [--nodes sparse,dense] [--seeds 3] [--data NAME,NAME]
 
 For each kind of nodes. Every `labeltree train` runs as its own process, with the command line's defaults but
-for `--nodes`; CPU time is user + system time of all its threads, and kernel caches are warm except for
-`compile`. Parsing has its own command, `python -m benchmarks.parsing`.
+for `--nodes`; CPU time is user + system time of all its threads, and kernels are compiled before. Parsing and
+compiling have their own commands, `python -m benchmarks.parsing` and `python -m benchmarks.cold`.
 """
 
 from __future__ import annotations
@@ -244,26 +244,6 @@ def show_startup(what: str, bar: float, *arguments: str) -> None:
     print(f"{what:<32}{seconds:.2f} s  bar {bar} s: {verdict(seconds <= bar)}", flush=True)
 
 
-def compile_cold(folder: Path, chosen: argparse.Namespace) -> None:
-    """CPU time that `labeltree train` needs more with an empty kernel cache."""
-    print(
-        "\n## compilation: CPU seconds of `labeltree train` with an empty cache, less those with a warm one"
-    )
-    for nodes in chosen.nodes:
-        with tempfile.TemporaryDirectory() as cache:
-            environment = {"LABELTREE_KERNELS": cache}
-            cold, warm = (
-                train("cooking-stackexchange", nodes, folder / "c.labeltree", environment=environment)
-                for _ in range(2)
-            )
-        more = cold.cpu_seconds - warm.cpu_seconds
-        print(
-            f"{'all kernels of train':<24}{nodes:<8}{more:.1f} s (cold {cold.cpu_seconds:.1f}, "
-            f"warm {warm.cpu_seconds:.1f})  bar 40 s: {verdict(more <= 40)}",
-            flush=True,
-        )
-
-
 SECTIONS = {
     "accuracy": accuracy,
     "cost": cost,
@@ -271,7 +251,6 @@ SECTIONS = {
     "memory": memory,
     "prediction": prediction,
     "startup": startup,
-    "compile": compile_cold,
 }
 
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import errno
+import io
 import logging
 import os
 import shutil
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -109,6 +111,7 @@ def test_an_edited_helper_is_compiled_again(tmp_path: Path) -> None:
         "@kernel\ndef g(x):\n    return f(x)\n"
     )
     environment = {"PATH": "", "PYTHONPATH": str(tmp_path), cache.ENVIRONMENT: str(tmp_path / "kernels")}
+    environment["PYTHONDONTWRITEBYTECODE"] = "1"  # Python itself would not see a change within a second
     command = [sys.executable, "-c", "from labeltree.kernels.my_kernel import g; print(g(1))"]
     assert subprocess.check_output(command, env=environment) == b"2\n"
     helper.write_text(helper.read_text().replace("x + 1", "x + 9"))
@@ -175,16 +178,30 @@ class TestFoldersOfUsers:
     def own(self, tmp_path: Path) -> Path:
         return tmp_path / f"labeltree-kernels-{os.getuid()}"
 
-    def test_they_are_private(self, tmp_path: Path) -> None:
-        used = [folder.parent for folder in cache.folders()]
-        assert self.own(tmp_path) in used
-        assert tmp_path / "cache" / "labeltree" / "kernels" in used
-        assert self.own(tmp_path).stat().st_mode & 0o777 == 0o700
+    @pytest.mark.parametrize("umask", [0o002, 0o022])
+    def test_they_are_private_and_made_only_to_write(self, umask: int, tmp_path: Path) -> None:
+        roots = [self.own(tmp_path), tmp_path / "cache" / "labeltree" / "kernels"]
+        assert set(roots) <= {folder.parent for folder in cache.folders()}
+        assert not any(root.exists() for root in roots)
+        before = os.umask(umask)
+        try:
+            for root in roots:
+                cache._write(root / cache.version() / "total-0", b"code")
+                assert root.stat().st_mode & 0o777 == 0o700
+        finally:
+            os.umask(before)
+        assert set(roots) <= {folder.parent for folder in cache.folders()}
 
     def test_one_that_others_can_write_is_not_used(self, tmp_path: Path) -> None:
         self.own(tmp_path).mkdir()
         self.own(tmp_path).chmod(0o777)
         assert self.own(tmp_path) not in [folder.parent for folder in cache.folders()]
+
+    def test_one_whose_version_others_can_write_is_not_used(self, tmp_path: Path) -> None:
+        version = self.own(tmp_path) / cache.version()
+        version.mkdir(parents=True, mode=0o700)
+        version.chmod(0o777)
+        assert version not in cache.folders()
 
     def test_a_link_is_not_used(self, tmp_path: Path) -> None:
         (tmp_path / "elsewhere").mkdir()
@@ -203,20 +220,27 @@ class TestFoldersOfUsers:
         assert [folder.parent for folder in cache.folders()][-1] == self.own(tmp_path)
 
 
-def test_code_of_versions_that_nobody_uses_is_removed(tmp_path: Path) -> None:
+def test_code_of_versions_that_nobody_uses_is_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     old, used, other = tmp_path / ("0" * 16), tmp_path / ("1" * 16), tmp_path / "something else"
     for path in (old, used, other):
         path.mkdir()
     for path in (old, other):
         os.utime(path, (0, time.time() - 100 * 86_400))
-    cache._write(tmp_path / ("2" * 16) / "total-0", b"code")
-    assert sorted(path.name[0] for path in tmp_path.iterdir()) == ["1", "2", "s"]
+    monkeypatch.setenv(cache.ENVIRONMENT, str(tmp_path))
+    monkeypatch.setattr(cache._Turn, "_file", None)
+
+    @kernel
+    def negative(value):
+        return -value
+
+    assert negative(1) == -1
+    assert {path.name for path in tmp_path.iterdir()} == {used.name, other.name, cache.version()}
 
 
 class TestAnnouncing:
     def compile_two(self) -> None:
-        cache.compiled.clear()
-
         @kernel
         def halve(value):
             return value / 2
@@ -227,6 +251,7 @@ class TestAnnouncing:
     def _elsewhere(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv(cache.ENVIRONMENT, str(tmp_path))
         monkeypatch.setattr(cache, "when_compiling", cache.announce)
+        monkeypatch.setattr(cache, "_has_begun", False)
 
     def test_to_the_log_alone(
         self, caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str]
@@ -245,3 +270,29 @@ class TestAnnouncing:
         monkeypatch.setitem(sys.modules, "ipykernel", sys)
         self.compile_two()
         assert capsys.readouterr() == ("", cache.NOTICE + "\n")
+
+    def test_a_closed_stream_does_no_harm(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        closed = io.StringIO()
+        closed.close()
+        monkeypatch.setattr(sys, "stderr", closed)
+        self.compile_two()
+
+
+def test_threads_that_compile_one_kernel_leave_no_turn_behind(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cache, "_only", tmp_path)
+    begun: list[str] = []
+    ended: list[int] = []
+    wait_for, end = cache._Turn.wait_for, cache._Turn.end
+    monkeypatch.setattr(cache._Turn, "wait_for", lambda name: begun.append(name) or wait_for(name))
+    monkeypatch.setattr(cache._Turn, "end", lambda turn: ended.append(1) or end(turn))
+
+    @kernel
+    def triple(value):
+        return 3 * value
+
+    values = [dtype(1) for dtype in (np.int8, np.int16, np.int32, np.int64, np.float32, np.float64)]
+    with ThreadPoolExecutor(len(values)) as pool:
+        assert list(pool.map(triple, values)) == [3] * len(values)
+    assert len(begun) == len(ended) == len(values)

@@ -10,6 +10,7 @@ import pytest
 
 from labeltree import cli, warming
 from labeltree.config import make_config
+from labeltree.errors import DataError
 from labeltree.kernels import cache
 
 ALL_AHEAD = """
@@ -62,36 +63,75 @@ def test_what_training_comes_to_last_is_compiled_meanwhile(
     assert set(expected) <= set(warming.JOBS)
 
 
-@pytest.mark.parametrize(("options", "helps"), [([], True), (["--threads", "1"], False), (["-q"], True)])
+@pytest.mark.parametrize(
+    ("options", "n_cpus", "helps"),
+    [([], 2, True), (["--threads", "1"], 2, False), ([], 1, False), (["-q"], 2, True)],
+)
 def test_training_has_another_process_help_only_where_something_must_be_compiled(
-    options: list[str], helps: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    options: list[str], n_cpus: int, helps: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     started: list[list[str]] = []
     announced: list[bool] = []
     monkeypatch.setattr(warming, "start_ahead", started.append)
+    monkeypatch.setattr("labeltree.parallel.available_threads", lambda: n_cpus)
     monkeypatch.setattr(cache, "announce", lambda: announced.append(True))
-    monkeypatch.setattr(cache, "when_compiling", cache.announce)
+    before = cache.when_compiling
     data = tmp_path / "data.txt"
     data.write_text("__label__a one\n__label__b two\n")
-    assert cli.main(["train", str(data), "-o", str(tmp_path / "model"), *options]) == 0
-    assert not started
-    cache.when_compiling()  # as when the first kernel is not found
+
+    def train(*arguments: object, **parameters: object) -> None:
+        assert not started
+        cache.when_compiling()  # as when the first kernel is not found
+        raise DataError("enough")
+
+    monkeypatch.setattr("labeltree.training.train", train)
+    assert cli.main(["train", str(data), "-o", str(tmp_path / "model"), *options]) == 1
     assert bool(started) == helps
     assert bool(announced) == ("-q" not in options)
+    assert cache.when_compiling is before
+
+
+def test_who_helps_takes_nothing_from_the_current_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As the command itself: a folder of data may hold a file that is called like a module."""
+    (tmp_path / "labeltree").mkdir()
+    (tmp_path / "labeltree" / "__init__.py").write_text("open('executed', 'w')")
+    monkeypatch.chdir(tmp_path)
+    started: list[subprocess.Popen] = []
+    start = subprocess.Popen
+    monkeypatch.setattr(subprocess, "Popen", lambda *a, **k: started.append(start(*a, **k)))
+    warming.start_ahead([])
+    assert started[0].wait(60) == 0
+    assert not (tmp_path / "executed").exists()
+
+
+def test_a_folder_gets_what_another_one_has_already(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first job has kernels enough; all of them are in the folders of these tests."""
+    monkeypatch.setattr(warming, "JOBS", {"clusters": warming.JOBS["clusters"]})
+    warming.run_jobs(["clusters"])
+    compiled, folders = warming.compile_all(tmp_path, 1)
+    assert "split_groups" in compiled
+    assert folders == {tmp_path / cache.version()}
+    assert any(path.name.startswith("split_groups") for path in (tmp_path / cache.version()).iterdir())
+    assert warming.compile_all(tmp_path, 1).compiled == []
 
 
 def test_the_command_says_what_it_did(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(warming, "compile_all", lambda processes: ["one", "two"][:processes])
-    monkeypatch.delenv(cache.ENVIRONMENT, raising=False)
-    monkeypatch.setenv(cache.ENVIRONMENT, "")  # so that it is as it was afterwards
+    def compile_all(folder: Path | None, processes: int) -> warming.Warmed:
+        return warming.Warmed(["one", "two"][:processes], set() if folder is None else {folder / "version"})
+
+    monkeypatch.setattr(warming, "compile_all", compile_all)
     folder = tmp_path / "new" / "kernels"
     assert cli.main(["warm-up", "--to", str(folder), "--processes", "2"]) == 0
     told = capsys.readouterr().out
     assert told.startswith("2 kernels compiled in ")
-    assert f"all are in {folder}" in told
+    assert told.endswith(f"all are in {folder / 'version'}\n")
     assert folder.is_dir()
+    assert cli.main(["warm-up"]) == 0
+    assert "no folder can be written" in capsys.readouterr().out
 
 
 def test_a_folder_that_cannot_be_made_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

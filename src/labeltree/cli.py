@@ -40,7 +40,7 @@ try:
     )
     from labeltree.cli_signals import Terminated, orderly_end
     from labeltree.cli_steps import (
-        expect_compiling,
+        help_with_compiling,
         load_with_data,
         print_lines,
         report_skipped,
@@ -114,8 +114,8 @@ def train(
     from labeltree.progress import ProgressBar
     from labeltree.reports import training_lines
 
-    expect_compiling(config, threads=threads, quiet=quiet)
-    with ProgressBar(quiet=quiet, verbose=verbose) as bar:
+    helped = help_with_compiling(config, threads=threads, quiet=quiet)
+    with helped, ProgressBar(quiet=quiet, verbose=verbose) as bar:
         model = training.train(data, **reading, threads=threads, callback=bar, card=facts)
     model.save(output)
     if not quiet:
@@ -287,8 +287,7 @@ def demo(output: Path | None, documents: int, seed: int, threads: int) -> None:
     from labeltree.demo import run_demo
     from labeltree.progress import ProgressBar
 
-    expect_compiling(Config(), threads=threads)
-    with ProgressBar() as bar:
+    with help_with_compiling(Config(), threads=threads), ProgressBar() as bar:
         run_demo(click.echo, callback=bar, output=output, max_documents=documents, seed=seed, threads=threads)
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -38,15 +39,21 @@ def report_skipped(n_lines: int, messages: Sequence[str]) -> None:
         print_lines(skipped_lines(n_lines, messages), err=True)
 
 
-def expect_compiling(config: Config, *, threads: int, quiet: bool = False) -> None:
-    """Where training must compile kernels, say so, and have another process help."""
+@contextmanager
+def help_with_compiling(config: Config, *, threads: int, quiet: bool = False) -> Iterator[None]:
+    """Where training must compile kernels, say so, and have another process help if there is a CPU for it."""
     from labeltree.kernels import cache
+    from labeltree.parallel import available_threads
     from labeltree.warming import jobs_ahead, start_ahead
 
     def begin() -> None:
         if not quiet:
             cache.announce()
-        if threads != 1:
+        if min(threads or 2, available_threads()) > 1 and cache.can_share():
             start_ahead(jobs_ahead(config))
 
-    cache.when_compiling = begin
+    before, cache.when_compiling = cache.when_compiling, begin
+    try:
+        yield
+    finally:
+        cache.when_compiling = before

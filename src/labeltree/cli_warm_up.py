@@ -36,12 +36,12 @@ def warm_up(folder: Path | None, processes: int) -> None:
             ) from error
         if not os.access(folder, os.W_OK):
             raise ParameterError(f"--to {folder}: is not writable; choose another")
-        os.environ["LABELTREE_KERNELS"] = str(folder.resolve())
-    from labeltree.kernels import cache
+        folder = folder.resolve()
     from labeltree.warming import compile_all
     from labeltree.wording import counted, duration
 
     started = time.perf_counter()
-    names = compile_all(processes)
-    took = f" in {duration(time.perf_counter() - started)}" if names else ""
-    click.echo(f"{counted(len(names), 'kernel')} compiled{took}; all are in {next(cache.folders())}")
+    compiled, folders = compile_all(folder, processes)
+    took = f" in {duration(time.perf_counter() - started)}" if compiled else ""
+    places = " and ".join(sorted(map(str, folders))) or "memory alone: no folder can be written"
+    click.echo(f"{counted(len(compiled), 'kernel')} compiled{took}; all are in {places}")

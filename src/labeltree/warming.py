@@ -13,7 +13,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from labeltree.config import node_kinds
 
@@ -126,26 +126,38 @@ JOBS: dict[str, Callable[[], None]] = {
 }
 
 
-def run_jobs(names: Iterable[str]) -> list[str]:
-    """The kernels that had to be compiled for these jobs."""
+class Warmed(NamedTuple):
+    compiled: list[str]  # kernels that were not in a folder yet
+    folders: set[Path]  # where all of them are
+
+
+def run_jobs(names: Iterable[str]) -> Warmed:
+    """Call every kernel of these jobs."""
     from labeltree.kernels import cache
 
     before = len(cache.compiled)
     for name in names:
         JOBS[name]()
-    return cache.compiled[before:]
+    return Warmed(cache.compiled[before:], cache.used)
 
 
-def compile_all(processes: int = 0) -> list[str]:
-    """All kernels that are not compiled yet, by several processes at once (0: as many as CPUs)."""
+def compile_all(folder: Path | None = None, processes: int = 0) -> Warmed:
+    """All kernels that are not compiled yet, by several processes at once (0: as many as CPUs).
+
+    With a folder all of them are then in this one, else in those where they would be looked for.
+    """
     from concurrent.futures import ProcessPoolExecutor
     from multiprocessing import get_context
 
+    from labeltree.kernels import cache
     from labeltree.parallel import available_threads
 
     processes = min(processes or available_threads(), len(JOBS))
-    with ProcessPoolExecutor(processes, get_context("spawn")) as pool:
-        return [name for names in pool.map(run_jobs, [[job] for job in JOBS]) for name in names]
+    with ProcessPoolExecutor(processes, get_context("spawn"), cache.use_only, (folder,)) as pool:
+        parts = list(pool.map(run_jobs, [[job] for job in JOBS]))
+    return Warmed(
+        [name for part in parts for name in part.compiled], set().union(*(p.folders for p in parts))
+    )
 
 
 def jobs_ahead(config: Config) -> list[str]:
@@ -156,7 +168,7 @@ def jobs_ahead(config: Config) -> list[str]:
 
 def start_ahead(names: Iterable[str]) -> None:
     """Have another process compile for these jobs; it ends by itself. What it leaves undone is done here."""
-    command = [sys.executable, "-m", "labeltree.warming", *names]
+    command = [sys.executable, "-P", "-m", "labeltree.warming", *names]  # nothing from the current folder
     nothing = subprocess.DEVNULL
     with contextlib.suppress(OSError):
         subprocess.Popen(command, stdin=nothing, stdout=nothing, stderr=nothing)

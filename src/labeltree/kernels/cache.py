@@ -8,6 +8,7 @@ can only be read are used, too; what is in none of them is compiled, and written
 from __future__ import annotations
 
 import contextlib
+import errno
 import functools
 import hashlib
 import inspect
@@ -46,6 +47,7 @@ _UNUSED_DAYS = 30  # after which the code of another version is removed
 _SETTINGS = ("OPT", "BOUNDSCHECK", "LOOP_VECTORIZE", "SLP_VECTORIZE", "DEBUGINFO_DEFAULT")  # of Numba
 
 compiled: list[str] = []  # what this process had to compile
+used: set[Path] = set()  # the folders that it read code from, or wrote code to
 
 
 class MachineCode(_Cache):
@@ -73,11 +75,10 @@ class MachineCode(_Cache):
         name = self._name(sig, target_context)
         found = _load(name, target_context)
         if found is None:
+            _begin()
             self._turn = _Turn.wait_for(name)
             found = _load(name, target_context)  # by whoever had the turn before
         if found is None:
-            if not compiled:
-                when_compiling()
             compiled.append(self._function.__name__)
             log.debug("compiling %s", self._function.__name__)
         return found
@@ -88,6 +89,7 @@ class MachineCode(_Cache):
         for folder in folders():
             try:
                 _write(folder / name, hashlib.sha256(content).digest() + content)
+                used.add(folder)
                 return
             except OSError as error:
                 log.debug("machine code cannot be written to %s (%s)", folder, error)
@@ -126,13 +128,25 @@ class MachineCode(_Cache):
 
 def folders() -> Iterator[Path]:
     """Where machine code may be, in the order in which it is looked for, and in which it is written."""
+    if _only is not None:
+        yield _only / version()
+        return
     for variable in (ENVIRONMENT, "NUMBA_CACHE_DIR"):
         if os.environ.get(variable):
             yield Path(os.environ[variable]) / version()
     yield Path(__file__).parent / "__pycache__" / version()
-    for folder in (_user_folder(), _temporary_folder()):
-        if folder is not None and _is_safe(folder):
-            yield folder / version()
+    for root in _private_roots():
+        if _is_safe(root) and _is_safe(root / version()):
+            yield root / version()
+
+
+_only: Path | None = None
+
+
+def use_only(folder: Path | None) -> None:
+    """Look for machine code in this folder alone, so that it gets what others have, too; None: in all."""
+    global _only
+    _only = folder
 
 
 @functools.cache
@@ -151,29 +165,27 @@ def _file_digest(path: str | Path) -> str:
         return str(path)
 
 
-def _user_folder() -> Path | None:
+def _private_roots() -> Iterator[Path]:
+    """Folders of one user, whose code nobody else may have written."""
     if sys.platform == "win32":
         root = os.environ.get("LOCALAPPDATA")
     elif sys.platform == "darwin":
         root = os.path.expanduser("~/Library/Caches")
     else:
         root = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
-    return Path(root) / "labeltree" / "kernels" if root and os.path.isabs(root) else None
-
-
-def _temporary_folder() -> Path | None:
+    if root and os.path.isabs(root):
+        yield Path(root) / "labeltree" / "kernels"
     user = os.getuid() if hasattr(os, "getuid") else "user"  # a temporary folder of Windows is the user's own
-    try:
-        return Path(tempfile.gettempdir()) / f"labeltree-kernels-{user}"
-    except OSError:  # there is none
-        return None
+    with contextlib.suppress(OSError):  # there is none
+        yield Path(tempfile.gettempdir()) / f"labeltree-kernels-{user}"
 
 
 def _is_safe(folder: Path) -> bool:
-    """Whether nobody but this user and root can have put code into a folder; it is made if it is missing."""
+    """Whether nobody but this user and root can have put code into a folder, which need not exist."""
     try:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         status = os.lstat(folder)
+    except FileNotFoundError:
+        return True
     except OSError:
         return False
     if not stat.S_ISDIR(status.st_mode):  # a link, for example, that leads to somebody's folder
@@ -181,6 +193,24 @@ def _is_safe(folder: Path) -> bool:
     return not hasattr(os, "getuid") or (
         status.st_uid in (0, os.getuid()) and not status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
     )
+
+
+def _make(folder: Path) -> None:
+    """Make the folder of this version; those of others that nobody has used for a while go."""
+    if folder.is_dir():
+        return
+    if folder.parent in _private_roots():
+        folder.parent.parent.mkdir(parents=True, exist_ok=True)
+        for path in (folder.parent, folder):
+            path.mkdir(mode=0o700, exist_ok=True)
+            if not _is_safe(path):
+                raise PermissionError(errno.EPERM, "others can write to it", str(path))
+    else:
+        folder.mkdir(parents=True, exist_ok=True)
+    for other in folder.parent.iterdir():
+        is_version = len(other.name) == len(folder.name) and set(other.name) <= set("0123456789abcdef")
+        if is_version and other.stat().st_mtime < time.time() - _UNUSED_DAYS * 86_400:
+            shutil.rmtree(other, ignore_errors=True)
 
 
 def _load(name: str, target_context: Any) -> Any:
@@ -198,15 +228,14 @@ def _load(name: str, target_context: Any) -> Any:
             log.debug("machine code in %s cannot be used (%s)", folder / name, error)
             continue
         _mark_used(folder)
+        used.add(folder)
         return found
     return None
 
 
 def _write(path: Path, content: bytes) -> None:
     """Whole or not at all; no reader ever sees a part."""
-    if not path.parent.is_dir():
-        path.parent.mkdir(parents=True, exist_ok=True)
-        _remove_unused(path.parent)
+    _make(path.parent)
     handle, temporary = tempfile.mkstemp(prefix=f"{path.name}.", dir=path.parent)
     try:
         with os.fdopen(handle, "wb") as file:
@@ -226,32 +255,24 @@ def _mark_used(folder: Path) -> None:
         os.utime(folder)
 
 
-def _remove_unused(new: Path) -> None:
-    """The code of versions that nobody has used for a while, when that of a new one comes."""
-    for folder in new.parent.iterdir():
-        is_version = len(folder.name) == len(new.name) and set(folder.name) <= set("0123456789abcdef")
-        if is_version and folder.stat().st_mtime < time.time() - _UNUSED_DAYS * 86_400:
-            shutil.rmtree(folder, ignore_errors=True)
-
-
 class _Turn:
     """The right to compile a kernel, so that processes that start together do not all do it."""
 
     _file: IO[bytes] | None = None  # one for all: closing it would end all turns of this process
 
-    def __init__(self, file: IO[bytes], place: int) -> None:
+    def __init__(self, file: IO[bytes] | None, place: int) -> None:
+        assert file is not None
         self._lock = file, place
         fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, place)
 
     @classmethod
     def wait_for(cls, name: str) -> _Turn | None:
         """None where there are no locks, or whoever has the turn takes much too long."""
-        if fcntl is None:
+        if not cls.are_kept():
             return None
         until = time.monotonic() + _LONGEST_WAIT
         while time.monotonic() < until:
             try:
-                cls._file = cls._file or _open_lock_file()
                 return cls(cls._file, place=int(name[-8:], 16))
             except BlockingIOError:
                 time.sleep(0.02)
@@ -259,32 +280,45 @@ class _Turn:
                 return None
         return None
 
+    @classmethod
+    def are_kept(cls) -> bool:
+        """Whether there are locks: in the folder that code would be written to."""
+        for folder in folders() if cls._file is None and fcntl is not None else ():
+            with contextlib.suppress(OSError):
+                _make(folder)
+                cls._file = open(folder / "lock", "ab")  # noqa: SIM115
+                break
+        return cls._file is not None
+
     def end(self) -> None:
         file, place = self._lock
         fcntl.lockf(file, fcntl.LOCK_UN, 1, place)
 
 
-def _open_lock_file() -> IO[bytes]:
-    """In the folder that code would be written to."""
-    for folder in folders():
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-            return open(folder / "lock", "ab")
-        except OSError:
-            continue
-    raise OSError("no folder can be written")
+def can_share() -> bool:
+    """Whether what another process compiles can be used here."""
+    return _Turn.are_kept()
 
 
 def announce() -> None:
     """Tell who may be waiting, at a terminal or in a notebook, why nothing happens."""
     log.info(NOTICE)
-    if "ipykernel" in sys.modules or (sys.stderr is not None and sys.stderr.isatty()):
-        from tqdm import tqdm
+    with contextlib.suppress(OSError, ValueError):  # nobody is there any more, or the stream is closed
+        if "ipykernel" in sys.modules or (sys.stderr is not None and sys.stderr.isatty()):
+            from tqdm import tqdm
 
-        tqdm.write(NOTICE, file=sys.stderr)  # above a bar, if there is one
+            tqdm.write(NOTICE, file=sys.stderr)  # above a bar, if there is one
 
 
-when_compiling: Callable[[], None] = announce  # called before the first kernel that a process compiles
+when_compiling: Callable[[], None] = announce  # called when a process first finds no code for a kernel
+_has_begun = False
+
+
+def _begin() -> None:
+    global _has_begun
+    if not _has_begun:
+        _has_begun = True
+        when_compiling()
 
 
 @functools.cache

@@ -11,6 +11,7 @@ from numba import types
 from numba._dynfunc import make_function
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import CompilerBase, DefaultPassBuilder
+from numba.core.compiler_lock import global_compiler_lock
 from numba.core.compiler_machinery import register_pass
 from numba.core.registry import CPUDispatcher
 from numba.core.typed_passes import NativeLowering
@@ -126,10 +127,11 @@ class Kernel(CPUDispatcher):
         self._helper = _Helper(function, _OPTIONS)
 
     def compile(self, sig: Any) -> Any:
-        try:
-            return super().compile(sig)
-        finally:
-            self._cache.end_turn()
+        with global_compiler_lock:  # to the end of the turn, or another thread's could begin before
+            try:
+                return super().compile(sig)
+            finally:
+                self._cache.end_turn()
 
     def get_call_template(self, args: Any, kws: Any) -> Any:
         return self._helper.get_call_template(args, kws)
