@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import importlib.util
 import io
 import os
 import pkgutil
@@ -33,6 +34,8 @@ def main(
     if name == "all":
         _fuzz_all(sys.argv[1:])
         return
+    if importlib.util.find_spec("atheris") is None:
+        raise click.UsageError('atheris is not installed: pip install ".[fuzz]"')
     as_python = name != "model" and not (compiled or bounds_check)
     if bounds_check:
         os.environ["NUMBA_BOUNDSCHECK"] = "1"  # read when Numba is imported

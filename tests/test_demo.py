@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import sysconfig
 import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from labeltree.demo import MAX_WORDS, Harvest, harvest, library_folders, run_demo, split
 from labeltree.errors import DataError
+from labeltree.progress import Progress
 
 SOURCE = '''"""Tools that bend metal bars into shapes."""
 raise SystemExit("imported!")
@@ -150,3 +153,17 @@ def test_the_model_is_kept_only_if_asked(tmp_path: Path, monkeypatch: pytest.Mon
     run_demo(lines.append, folders=[folder], max_documents=100)
     assert list(tmp_path.iterdir()) == []
     assert "  labeltree demo -o demo.labeltree" in lines
+
+
+def test_the_bar_is_gone_before_the_next_line(tmp_path: Path) -> None:
+    told: list[str] = []
+
+    @contextmanager
+    def bar() -> Iterator[Callable[[Progress], None]]:
+        told.append("bar")
+        yield lambda progress: None
+        told.append("gone")
+
+    folder = Path(sysconfig.get_paths()["stdlib"], "email")
+    run_demo(lambda line: told.append(line[:2]), bar=bar(), folders=[folder], max_documents=100)
+    assert told[told.index("2.") :][:4] == ["2.", "bar", "gone", "  "]

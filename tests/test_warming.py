@@ -74,7 +74,7 @@ def test_training_has_another_process_help_only_where_something_must_be_compiled
     announced: list[bool] = []
     monkeypatch.setattr(warming, "start_ahead", started.append)
     monkeypatch.setattr("labeltree.parallel.available_threads", lambda: n_cpus)
-    monkeypatch.setattr(cache, "announce", lambda: announced.append(True))
+    monkeypatch.setattr(cache, "announce", lambda *, everywhere: announced.append(everywhere))
     before = cache.when_compiling
     data = tmp_path / "data.txt"
     data.write_text("__label__a one\n__label__b two\n")

@@ -287,8 +287,9 @@ def demo(output: Path | None, documents: int, seed: int, threads: int) -> None:
     from labeltree.demo import run_demo
     from labeltree.progress import ProgressBar
 
-    with help_with_compiling(Config(), threads=threads), ProgressBar() as bar:
-        run_demo(click.echo, callback=bar, output=output, max_documents=documents, seed=seed, threads=threads)
+    how: dict[str, Any] = dict(output=output, max_documents=documents, seed=seed, threads=threads)
+    with help_with_compiling(Config(), threads=threads):
+        run_demo(click.echo, bar=ProgressBar(), **how)
 
 
 cli.add_command(compare_search)

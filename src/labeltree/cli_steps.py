@@ -48,7 +48,7 @@ def help_with_compiling(config: Config, *, threads: int, quiet: bool = False) ->
 
     def begin() -> None:
         if not quiet:
-            cache.announce()
+            cache.announce(everywhere=True)
         if min(threads or 2, available_threads()) > 1 and cache.can_share():
             start_ahead(jobs_ahead(config))
 

@@ -40,6 +40,7 @@ def warm_up(folder: Path | None, processes: int) -> None:
     from labeltree.warming import compile_all
     from labeltree.wording import counted, duration
 
+    click.echo("Compiling every kernel, which takes a minute or two ...", err=True)
     started = time.perf_counter()
     compiled, folders = compile_all(folder, processes)
     took = f" in {duration(time.perf_counter() - started)}" if compiled else ""

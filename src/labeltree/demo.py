@@ -16,6 +16,7 @@ import time
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -23,7 +24,7 @@ from labeltree.errors import DataError
 
 if TYPE_CHECKING:
     from labeltree.model import Model
-    from labeltree.progress import Progress
+    from labeltree.progress import Callback
 
 MAX_FILE_BYTES = 1_000_000  # larger ones are tables and generated code
 MIN_WORDS, MAX_WORDS = 5, 150
@@ -165,7 +166,7 @@ def _hash(text: str) -> float:
 def run_demo(
     echo: Callable[[str], None],
     *,
-    callback: Callable[[Progress], None] | None = None,
+    bar: AbstractContextManager[Callback] | None = None,
     output: Path | None = None,
     max_documents: int = 12_000,
     seed: int = 1,
@@ -174,7 +175,8 @@ def run_demo(
 ) -> Model:
     """Harvest, train with the defaults, test, show; ``echo`` gets every line that a user should see.
 
-    The model is kept only where ``output`` says so.
+    ``bar`` is entered for the training alone, and gives its callback. The model is kept only where ``output``
+    says so.
     """
     started = time.perf_counter()
     echo("1. Reading the docstrings of the installed Python libraries (parsed, not imported) ...")
@@ -191,7 +193,7 @@ def run_demo(
         f"files ({harvested.n_skipped:,} skipped); {len(test_part):,} are kept for the test."
     )
     echo("2. Training with the defaults ...")
-    model, seconds = _train(train_part, callback, threads)
+    model, seconds = _train(train_part, bar, threads)
     echo(f"   {model.n_features:,} words, {model.n_labels:,} labels, {seconds:.1f} s.")
     echo("3. Testing on documents it has not seen:")
     for line in _test_lines(model, test_part, seconds, threads):
@@ -210,13 +212,14 @@ def run_demo(
 
 
 def _train(
-    documents: list[Document], callback: Callable[[Progress], None] | None, threads: int
+    documents: list[Document], bar: AbstractContextManager[Callback] | None, threads: int
 ) -> tuple[Model, float]:
     from labeltree.training import train
 
     started = time.perf_counter()
     texts, labels = [document.text for document in documents], [document.labels for document in documents]
-    model = train(texts, labels, callback=callback, threads=threads)
+    with bar or nullcontext() as callback:
+        model = train(texts, labels, callback=callback, threads=threads)
     return model, time.perf_counter() - started
 
 

@@ -139,7 +139,7 @@ _FACTS = {
     "n_features": "features",
     "n_labels": "labels",
     "n_labels_without_examples": "labels without training rows",
-    "parameter_bytes": "parameters",
+    "parameter_bytes": "size of the parameters",
     "n_nodes": "nodes",
     "n_inner_nodes": "inner nodes",
     "depth_min": "depth of a label, least",

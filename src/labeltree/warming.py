@@ -153,7 +153,7 @@ def compile_all(folder: Path | None = None, processes: int = 0) -> Warmed:
     from labeltree.parallel import available_threads
 
     processes = min(processes or available_threads(), len(JOBS))
-    with ProcessPoolExecutor(processes, get_context("spawn"), cache.use_only, (folder,)) as pool:
+    with ProcessPoolExecutor(processes, get_context("spawn"), cache.warm, (folder,)) as pool:
         parts = list(pool.map(run_jobs, [[job] for job in JOBS]))
     return Warmed(
         [name for part in parts for name in part.compiled], set().union(*(p.folders for p in parts))

@@ -40,7 +40,7 @@ except ImportError:  # Windows: two processes may then compile the same kernel, 
 log = logging.getLogger(__name__)
 
 ENVIRONMENT = "LABELTREE_KERNELS"
-NOTICE = "labeltree compiles its kernels for this machine, which takes about 20 seconds, once."
+NOTICE = "labeltree compiles kernels for this machine, which takes about 20 seconds, once."
 _DIGEST_BYTES = 32
 _LONGEST_WAIT = 120.0  # seconds for another process that compiles the same kernel
 _UNUSED_DAYS = 30  # after which the code of another version is removed
@@ -143,10 +143,10 @@ def folders() -> Iterator[Path]:
 _only: Path | None = None
 
 
-def use_only(folder: Path | None) -> None:
-    """Look for machine code in this folder alone, so that it gets what others have, too; None: in all."""
-    global _only
-    _only = folder
+def warm(folder: Path | None) -> None:
+    """Compile without a word; look for code in this folder alone, so that it gets what others have, too."""
+    global _only, when_compiling
+    _only, when_compiling = folder, lambda: None
 
 
 @functools.cache
@@ -300,11 +300,12 @@ def can_share() -> bool:
     return _Turn.are_kept()
 
 
-def announce() -> None:
+def announce(*, everywhere: bool = False) -> None:
     """Tell who may be waiting, at a terminal or in a notebook, why nothing happens."""
     log.info(NOTICE)
     with contextlib.suppress(OSError, ValueError):  # nobody is there any more, or the stream is closed
-        if "ipykernel" in sys.modules or (sys.stderr is not None and sys.stderr.isatty()):
+        is_read = "ipykernel" in sys.modules or everywhere
+        if sys.stderr is not None and (is_read or sys.stderr.isatty()):
             from tqdm import tqdm
 
             tqdm.write(NOTICE, file=sys.stderr)  # above a bar, if there is one
