@@ -174,7 +174,7 @@ def _merge_config(config: Config | None, preset: str | None, parameters: dict[st
     if not isinstance(config, Config):
         raise ParameterError(
             f"config must be a Config (of make_config), but is {show(config)}; "
-            "give single parameters by name, like dim=100"
+            "give single parameters by name, like trees=3"
         )
     if preset is not None:
         raise ParameterError("give either config or preset, not both")
