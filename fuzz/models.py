@@ -47,16 +47,17 @@ def with_digest(content: bytes) -> bytes:
     return body + hashlib.sha256(body).digest()
 
 
-def check_model(content: bytes) -> None:
+def check_model(content: bytes) -> bool:
     with file_of(with_digest(content)) as path:
         try:
             model = labeltree.load(path)
         except ModelFileError:
-            return
+            return False
         assert len(model.label_names) == model.n_labels
         model.inspect()
         for X, some_rows in _inputs(model):
             _check_answers(model, X, some_rows)
+    return True
 
 
 def _inputs(model: Model) -> list[tuple[Any, list[Any]]]:

@@ -43,13 +43,13 @@ def check_rows(rows: SparseRows, labels: LabelRows) -> None:
     assert rows.n_rows == labels.n_rows
 
 
-def check_reading(content: bytes, read: Callable[[Path, BadLines, int], Read]) -> None:
+def check_reading(content: bytes, read: Callable[[Path, BadLines, int], Read]) -> bool:
     """However the file is cut the rows are the same, and without leave to skip lines a bad one is refused."""
     with file_of(content) as path:
         try:
             rows, labels, n_skipped = read(path, BadLines(skip=True), 1 << 22)
         except DataError:
-            return  # the file as a whole cannot be used
+            return False  # the file as a whole cannot be used
         check_rows(rows, labels)
         in_parts = read(path, BadLines(skip=True), 16)
         assert in_parts[2] == n_skipped
@@ -59,9 +59,10 @@ def check_reading(content: bytes, read: Callable[[Path, BadLines, int], Read]) -
             with contextlib.suppress(DataError):
                 read(path, BadLines(), 1 << 22)
                 raise AssertionError("a bad line was read")
+    return n_skipped == 0
 
 
-def text_reader(fmt: str, config: Config) -> Callable[[bytes], None]:
+def text_reader(fmt: str, config: Config) -> Callable[[bytes], bool]:
     def read(path: Path, bad_lines: BadLines, block_bytes: int) -> Read:
         blocks = read_blocks(path, fmt, bad_lines=bad_lines, block_bytes=block_bytes)
         _, _, rows, labels = TextFeatures.fit(blocks, config, bad_lines)
@@ -70,62 +71,66 @@ def text_reader(fmt: str, config: Config) -> Callable[[bytes], None]:
     return lambda content: check_reading(content, read)
 
 
-def check_xmlc(content: bytes) -> None:
+def check_xmlc(content: bytes) -> bool:
     def read(path: Path, bad_lines: BadLines, block_bytes: int) -> Read:
         rows, labels = read_xmlc(path, bad_lines=bad_lines, block_bytes=block_bytes)
         return rows, labels, bad_lines.skipped
 
-    check_reading(content, read)
+    return check_reading(content, read)
 
 
-def check_auto(content: bytes) -> None:
+def check_auto(content: bytes) -> bool:
     """As training reads a file whose format nobody gave."""
     with file_of(content) as path:
         try:
             data = read_training_data(path, None, make_config(), skip_bad_lines=True)
         except DataError:
-            return
+            return False
         check_rows(data.X, data.Y)
         assert len(data.labels) == data.Y.n_labels
+    return data.bad_lines.skipped == 0
 
 
-def check_tree(content: bytes) -> None:
+def check_tree(content: bytes) -> bool:
     with file_of(content) as path:
         try:
             tree = read_tree(path, _LABELS)
         except TreeError:
-            return
+            return False
         assert tree.n_labels == len(_LABELS)
         tree.write(path, _LABELS)
         assert read_tree(path, _LABELS) == tree
+    return True
 
 
-def check_config(content: bytes) -> None:
+def check_config(content: bytes) -> bool:
     with file_of(content) as path:
         try:
             config = make_config(file=path)
         except ParameterError:
-            return
+            return False
         assert Config(**config.to_dict()).validate() == config
+    return True
 
 
-def compressed(unpack_first: Callable[[bytes], bytes], suffix: str) -> Callable[[bytes], None]:
+def compressed(unpack_first: Callable[[bytes], bytes], suffix: str) -> Callable[[bytes], bool]:
     """What is read to its end begins with what Python's own reader finds, which may stop early (xz)."""
 
-    def check(content: bytes) -> None:
+    def check(content: bytes) -> bool:
         with file_of(content, suffix) as path:
             try:
                 with Source(path) as source:
                     found = b"".join(block.tobytes() for block in source.blocks(1 << 12))
             except LabelTreeError:
-                return
+                return False
         assert found.startswith(unpack_first(content))
+        return True
 
     return check
 
 
 _TEXT = b"__label__a __label__b one two\n\n  three\tone\n__label__c d\xc3\xa9 \xe2\x82\xac\n"
-_WEIGHTED = b"__label__a one:0.5 two:1e-3 a:b:2\n__label__b three:-1 \nx:+.5e1\n"
+_WEIGHTED = b"__label__a one:0.5 two:1e-3 a:b:2\n__label__b three:1 \nx:.5e1\n"
 _XMLC = b"3 4 3\n0,2 0:1 3:0.5\n 1:-1e-2 2:.5\n1 2:0003\n"
 _JSONL = (
     b'{"text": "one \\"two\\" \\u00e9 \\ud83d\\ude00", "labels": ["a", 7, -1.5e3], "x": [{}, null, true]}\n'
@@ -134,7 +139,7 @@ _JSONL = (
 _ANNIF = b"some text\t<http://e/1> <http://e/2>\nmore\t<urn:x>\n\n"
 _TREE = b"# tree\nr 1\nr 2 a\n1 3 b\n1 4 c d\n"
 _CONFIG = (
-    b'dim = 8\nlr = 0.5\ntree = "flat"\nidf = false\nlabel-prefix = "#"\nmax_leaves = 0x10\nseed = 1_000\n'
+    b'nodes = "dense"\ndim = 8\nlr = 0.5\nidf = false\nlabel-prefix = "#"\nmax_leaves = 0x10\nseed = 1_000\n'
 )
 _CONTENT = b"one\ntwo three\n" * 3
 
@@ -146,7 +151,7 @@ READERS: dict[str, Target] = {
     ),
     "weighted": Target(
         text_reader("fasttext", make_config({"weighted_words": True})),
-        lambda: [_WEIGHTED, b"__label__a one:1e39\n", b"one:nan\nb:\n"],
+        lambda: [_WEIGHTED, b"__label__a one:1e39\n", b"one:nan\nb:\n", b"c:-1\nd:+.5e1\n"],
         (b"__label__", b":", b"e-", b"E+", b"inf", b"nan", b"1e38", b":0."),
     ),
     "xmlc": Target(

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 
 class Target(NamedTuple):
-    check: Callable[[bytes], None]  # raises what is not allowed to happen
+    check: Callable[[bytes], bool]  # whether an input is accepted; raises what is not allowed to happen
     seeds: Callable[[], list[bytes]]  # inputs to begin with
     words: tuple[bytes, ...] = ()  # what inputs are made of
     mutate: Callable[[bytes, int, int], bytes] | None = None  # an input, its greatest length, a seed

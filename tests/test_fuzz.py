@@ -34,6 +34,13 @@ def test_seeds_and_some_changes_of_them_pass(name: str) -> None:
             target.check(bytes(changed))
 
 
+@pytest.mark.parametrize("name", TARGETS)
+def test_the_first_seed_is_accepted(name: str) -> None:
+    """A fuzzer that begins with nothing but errors hardly comes further."""
+    target: Target = TARGETS[name]
+    assert target.check(target.seeds()[0])
+
+
 def test_every_seed_is_a_model_and_forged_ones_have_their_digest(tmp_path: Path) -> None:
     path = tmp_path / "model"
     for content in MODEL.seeds():
