@@ -6,7 +6,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -123,9 +123,38 @@ def test_writers_of_the_same_process_leave_each_other_alone(tmp_path: Path) -> N
     }
 
 
-@pytest.mark.parametrize("host", ["", "elsewhere-"])
-def test_files_of_another_host_are_removed_when_they_are_old(host: str, tmp_path: Path) -> None:
-    """Locks may not reach there. Earlier versions wrote no host at all."""
+def no_lock(descriptor: int, how: int) -> None:
+    raise OSError("no locks here")
+
+
+def without_module(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on Windows, where the system itself refuses to remove what is open."""
+    monkeypatch.setattr(files, "fcntl", None)
+
+
+def on_a_file_system_without(monkeypatch: pytest.MonkeyPatch) -> None:
+    if files.fcntl is None:
+        pytest.skip("this system has no locks at all")
+    monkeypatch.setattr(files.fcntl, "flock", no_lock)
+
+
+@pytest.mark.parametrize(
+    ("host", "take_locks"),
+    [
+        ("", None),  # earlier versions wrote no host at all
+        ("elsewhere-", None),
+        (f"{files._HOST}-", without_module),
+        (f"{files._HOST}-", on_a_file_system_without),
+    ],
+)
+def test_where_locks_may_not_reach_files_are_removed_when_they_are_old(
+    host: str,
+    take_locks: Callable[[pytest.MonkeyPatch], None] | None,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    if take_locks is not None:
+        take_locks(monkeypatch)
     left = tmp_path / f".labeltree-{host}0123456789abcdef.tmp"
     left.write_bytes(b"part")
     write_whole(tmp_path / "file", [b"1"])
@@ -133,6 +162,21 @@ def test_files_of_another_host_are_removed_when_they_are_old(host: str, tmp_path
     os.utime(left, (1e9, 1e9))
     write_whole(tmp_path / "file", [b"2"])
     assert os.listdir(tmp_path) == ["file"]
+
+
+@pytest.mark.skipif(os.name != "posix", reason="locks")
+def test_an_old_file_that_is_locked_stays(tmp_path: Path) -> None:
+    """A writer may wait for its next chunk for more than a day."""
+
+    def chunks() -> Iterator[bytes]:
+        [left] = tmp_path.iterdir()
+        os.utime(left, (1e9, 1e9))
+        write_whole(tmp_path / "other", [b"1"])
+        assert left.exists()
+        yield b"2"
+
+    write_whole(tmp_path / "file", chunks())
+    assert sorted(os.listdir(tmp_path)) == ["file", "other"]
 
 
 def test_other_files_are_never_removed(tmp_path: Path) -> None:
@@ -163,30 +207,6 @@ def test_a_file_that_is_taken_for_abandoned_before_it_is_locked(
     write_whole(tmp_path / "file", [b"1"])
     assert len(taken) == 1
     assert (tmp_path / "file").read_bytes() == b"1"
-    assert os.listdir(tmp_path) == ["file"]
-
-
-@pytest.mark.skipif(os.name != "posix", reason="locks")
-def test_a_file_system_without_locks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def no_lock(descriptor: int, how: int) -> None:
-        raise OSError("no locks here")
-
-    monkeypatch.setattr(files.fcntl, "flock", no_lock)
-    left = tmp_path / f".labeltree-{files._HOST}-0123456789abcdef.tmp"
-    left.write_bytes(b"whose?")
-    write_whole(tmp_path / "file", [b"1"])
-    assert sorted(os.listdir(tmp_path)) == sorted([left.name, "file"])
-
-
-def test_where_there_is_no_module_for_locks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As on Windows, where the system itself refuses to remove what is open."""
-    monkeypatch.setattr(files, "fcntl", None)
-    left = tmp_path / f".labeltree-{files._HOST}-0123456789abcdef.tmp"
-    left.write_bytes(b"part")
-    write_whole(tmp_path / "file", [b"1"])
-    assert left.exists()
-    os.utime(left, (1e9, 1e9))
-    write_whole(tmp_path / "file", [b"2"])
     assert os.listdir(tmp_path) == ["file"]
 
 

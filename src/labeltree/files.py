@@ -68,15 +68,21 @@ def _open_locked(folder: Path) -> tuple[Path, IO[bytes]]:
 
 def _is_kept(temporary: Path, file: IO[bytes]) -> bool:
     """Lock a new file, unless another writer took it for abandoned before that."""
+    is_locked = _lock(file.fileno())
+    return is_locked is None or (is_locked and temporary.exists())
+
+
+def _lock(descriptor: int) -> bool | None:
+    """Whether the file is locked now, or another writer has it; None where there are no locks."""
     if fcntl is None:
-        return True
+        return None
     try:
-        fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         return False
-    except OSError:  # no locks on this file system; then nobody else can have one either
-        return True
-    return temporary.exists()
+    except OSError:  # not on this file system; then nobody else can have one either
+        return None
+    return True
 
 
 def _remove_abandoned(folder: Path) -> None:
@@ -90,21 +96,22 @@ def _remove_abandoned(folder: Path) -> None:
             match = _TEMPORARY.fullmatch(entry.name)
             if match and entry.is_file(follow_symlinks=False):
                 with contextlib.suppress(OSError):  # gone already, or another user's
-                    is_ours = fcntl is not None and match["host"] == _HOST
                     is_old = time.time() - entry.stat().st_mtime > _OLD_SECONDS
-                    if is_ours or is_old:
-                        _remove_unlocked(entry.path)
+                    if is_old or match["host"] == _HOST:
+                        _remove_unused(entry.path, is_old=is_old)
 
 
-def _remove_unlocked(path: str) -> None:
-    """Remove a file, or raise an :class:`OSError` if a writer has it."""
+def _remove_unused(path: str, *, is_old: bool) -> None:
+    """Remove a file unless a writer has it or, where no lock tells, it is not old."""
     if fcntl is None:
-        os.unlink(path)  # refused while it is open
+        if is_old:
+            os.unlink(path)  # refused while it is open
         return
     descriptor = os.open(path, os.O_RDWR)
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        os.unlink(path)
+        is_locked = _lock(descriptor)
+        if is_locked or (is_locked is None and is_old):
+            os.unlink(path)
     finally:
         os.close(descriptor)
 
