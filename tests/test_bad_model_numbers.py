@@ -79,7 +79,7 @@ def set_idf(value: float) -> Forge:
 
 
 REFUSED: dict[str, tuple[Forge, str]] = {
-    "n-grams of weighted words": (weigh_ngrams, "word_ngrams must be 1 with weighted_words"),
+    "n-grams of weighted words": (weigh_ngrams, "weighted_words needs word_ngrams=1"),
     "a huge idf": (set_idf(HUGE), "features.idf is not"),
     "an idf of no number of rows": (set_idf(46.0), "features.idf is not"),
     "an infinite idf": (set_idf(np.inf), "features.idf is not"),

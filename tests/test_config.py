@@ -124,6 +124,13 @@ def test_the_fasttext_preset_is_fasttexts_hierarchical_softmax() -> None:
     assert (config.dim, config.lr, config.epochs) == (100, 0.1, 5)
 
 
+def test_weights_and_ngrams_exclude_each_other() -> None:
+    both = {"weighted_words": True, "word_ngrams": 2}
+    for make in (lambda: make_config(both), lambda: Config(**both).validate()):
+        with pytest.raises(ParameterError, match=r"weighted_words needs word_ngrams=1.* word_ngrams is 2"):
+            make()
+
+
 @pytest.mark.parametrize("nodes", ["sparse", "both"])
 def test_a_learned_tree_needs_dense_nodes(nodes: str) -> None:
     message = f"tree 'learned' needs nodes='dense', but nodes is '{nodes}'"

@@ -16,7 +16,7 @@ from labeltree.config import Config, make_config
 from labeltree.data.bad_lines import BadLines
 from labeltree.data.block import Block
 from labeltree.data.rows import LabelRows, SparseRows
-from labeltree.errors import CorruptedModelError, DataError, ParameterError
+from labeltree.errors import CorruptedModelError, DataError
 from labeltree.features import splitting
 from labeltree.features.strings import StringTable
 from labeltree.features.text import SHORT_TEXT, TextFeatures
@@ -259,11 +259,6 @@ def test_an_empty_label_names_the_line() -> None:
     features, table, rows, label_rows = TextFeatures.fit([block], make_config(), bad_lines)
     assert features.words.strings() == ["b"]  # nothing of the bad line is learned
     assert (bad_lines.skipped, rows.n_rows, label_rows.n_rows, len(table)) == (1, 1, 1, 1)
-
-
-def test_weights_and_ngrams_exclude_each_other() -> None:
-    with pytest.raises(ParameterError, match="word_ngrams must be 1 with weighted_words, but is 2"):
-        TextFeatures.fit([], make_config({"weighted_words": True, "word_ngrams": 2}))
 
 
 def test_no_rows_and_no_words() -> None:

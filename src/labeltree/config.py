@@ -265,6 +265,11 @@ class Config:
         _check_values(self.to_dict())
         if self.tree == "learned" and self.nodes != "dense":
             raise ParameterError(f"tree 'learned' needs nodes='dense', but nodes is {self.nodes!r}")
+        if self.weighted_words and self.word_ngrams > 1:
+            raise ParameterError(
+                "weighted_words needs word_ngrams=1, as n-grams have no weights, "
+                f"but word_ngrams is {self.word_ngrams}"
+            )
         return self
 
     def to_dict(self) -> dict[str, Any]:

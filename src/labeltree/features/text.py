@@ -13,7 +13,7 @@ from labeltree.data.bad_lines import BadLines
 from labeltree.data.block import Block
 from labeltree.data.memory import texts_to_block
 from labeltree.data.rows import LabelRows, SparseRows
-from labeltree.errors import CorruptedModelError, ParameterError
+from labeltree.errors import CorruptedModelError
 from labeltree.features.counting import (
     MOST_IDF,
     LabelCollector,
@@ -37,12 +37,6 @@ TF_CODES = {"count": TF_COUNT, "log": TF_LOG, "binary": TF_BINARY}
 SHORT_TEXT = 1 << 14  # characters; a single text up to this length takes the fast path
 
 _NO_ROWS: NDArray[np.int32] = np.empty(0, np.int32)
-
-
-def _check_weighted(config: Config) -> None:
-    """Weights belong to words: n-grams have none."""
-    if config.weighted_words and config.word_ngrams > 1:
-        raise ParameterError(f"word_ngrams must be 1 with weighted_words, but is {config.word_ngrams}")
 
 
 class TextFeatures:
@@ -71,7 +65,6 @@ class TextFeatures:
         cls, blocks: Iterable[Block], config: Config, bad_lines: BadLines | None = None
     ) -> tuple[TextFeatures, StringTable, SparseRows, LabelRows]:
         """Learn words, weights and labels from blocks, reading them once; also returns their rows."""
-        _check_weighted(config)
         words, labels = StringTable(), StringTable()
         counts, chunks, collected = TokenCounts(config), list[Tokens](), LabelCollector()
         for block in blocks:
@@ -124,7 +117,6 @@ class TextFeatures:
     @classmethod
     def from_tensors(cls, tensors: Mapping[str, NDArray], config: Config) -> TextFeatures:
         """The features whose :meth:`tensors` these are."""
-        _check_weighted(config)
         data = take_tensor(tensors, "features.words", np.uint8)
         offsets = take_tensor(tensors, "features.word_offsets", np.int64)
         bucket_row = take_tensor(tensors, "features.bucket_row", np.int32)
