@@ -1,4 +1,12 @@
-"""Loops of kernels that sum floats write nothing (why: ``FAST_MATH`` in ``kernels/jit.py``)."""
+"""Loops of kernels that sum floats write nothing (why: ``FAST_MATH`` in ``kernels/jit.py``).
+
+Sums are found by how they are written: ``total += x`` and ``total = total + x``, also with ``-`` and ``*``.
+Not found are sums
+- in a name that no assignment shows to be a float: an argument, an array's item, what a function returns;
+- over two names (``a = b + x; b = a``), or within a call (``total = add(total, x)``);
+- in a place of an array whose index is computed in the loop, even if it is the same in each round;
+- of loops that write only within a helper which is compiled into them.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +21,7 @@ import labeltree
 KERNELS = sorted((Path(labeltree.__file__).parent / "kernels").glob("*.py"))
 LOOPS = (ast.For, ast.While)
 FLOATS = ("np.float32", "np.float64")
+SUMS = (ast.Add, ast.Sub, ast.Mult)
 
 
 def own_nodes(loop: ast.For | ast.While) -> Iterator[ast.AST]:
@@ -54,16 +63,44 @@ def pairs(target: ast.AST, value: ast.AST) -> Iterator[tuple[ast.AST, ast.AST]]:
         yield target, value
 
 
+def assigned(node: ast.AST) -> Iterator[tuple[ast.AST, ast.AST]]:
+    """The targets of an assignment, each with its value."""
+    if isinstance(node, ast.Assign):
+        for target in node.targets:
+            yield from pairs(target, node.value)
+
+
 def float_names(function: ast.AST) -> set[str]:
     """Local numbers that are floats somewhere."""
-    names: set[str] = set()
-    for node in ast.walk(function):
-        if isinstance(node, ast.Assign):
-            for target in node.targets:
-                for one, value in pairs(target, node.value):
-                    if isinstance(one, ast.Name) and is_float(value):
-                        names.add(one.id)
-    return names
+    return {
+        target.id
+        for node in ast.walk(function)
+        for target, value in assigned(node)
+        if isinstance(target, ast.Name) and is_float(value)
+    }
+
+
+def operands(value: ast.AST) -> Iterator[str]:
+    """What is added, subtracted and multiplied in an expression: ``a, b, c`` of ``np.float32(a + b * c)``."""
+    if isinstance(value, ast.BinOp) and isinstance(value.op, SUMS):
+        yield from operands(value.left)
+        yield from operands(value.right)
+    elif isinstance(value, ast.Call) and ast.unparse(value.func) in FLOATS:
+        yield from operands(value.args[0])
+    else:
+        yield ast.unparse(value)
+
+
+def goes_on(target: ast.AST, value: ast.AST) -> bool:
+    """Whether the value is the target's own with something added, as in ``total = total + x``."""
+    return ast.unparse(target) in operands(value)
+
+
+def summed(node: ast.AST) -> Iterator[ast.AST]:
+    """The names and places of arrays that a statement adds to."""
+    if isinstance(node, ast.AugAssign) and isinstance(node.op, SUMS):
+        yield node.target
+    yield from (target for target, value in assigned(node) if goes_on(target, value))
 
 
 def names_in(nodes: Iterable[ast.AST]) -> set[str]:
@@ -76,22 +113,22 @@ def is_innermost(loop: ast.For | ast.While) -> bool:
     return all(map(is_unrolled, inner))
 
 
-def sums_of(loop: ast.For | ast.While, floats: set[str]) -> Iterator[ast.AugAssign]:
-    """What a loop that writes to arrays sums up: in a name, or in one place of an array."""
+def sums_of(loop: ast.For | ast.While, floats: set[str]) -> Iterator[ast.AST]:
+    """The statements by which a loop that writes to arrays sums: in a name, or in one place of an array."""
     nodes = list(own_nodes(loop))
     stored = [node for node in nodes if isinstance(getattr(node, "ctx", None), ast.Store)]
-    begun = names_in(target for node in loop.body if isinstance(node, ast.Assign) for target in node.targets)
+    begun = names_in(
+        target for node in loop.body for target, value in assigned(node) if not goes_on(target, value)
+    )
     changing = names_in([*stored, *([loop.target] if isinstance(loop, ast.For) else [])])
+    writes = any(isinstance(node, ast.Subscript) for node in stored)
     for node in nodes:
-        if not (isinstance(node, ast.AugAssign) and isinstance(node.op, (ast.Add, ast.Sub, ast.Mult))):
-            continue
-        if isinstance(node.target, ast.Name):
-            is_sum = node.target.id in floats - begun
-            writes = any(isinstance(other, ast.Subscript) for other in stored)
-            if is_sum and writes:
-                yield node
-        elif not names_in([node.target.slice]) & changing:  # the same place in each round
-            yield node
+        for target in summed(node):
+            if isinstance(target, ast.Name):
+                if writes and target.id in floats - begun:
+                    yield node
+            elif isinstance(target, ast.Subscript) and not names_in([target.slice]) & changing:
+                yield node  # the same place in each round
 
 
 def faults_of(source: str) -> list[str]:
@@ -130,6 +167,14 @@ def three(numbers, out):
             total *= numbers[i]
         out[i] = 1
 
+def four(numbers, out):
+    total, product, n = 0.0, np.float32(1.0), 0
+    for i in range(len(numbers)):
+        total = numbers[i] * 2 + total
+        product, n = np.float32(product * numbers[i]), n + 1
+        out[1] = out[1] - numbers[i]
+        out[i] = n
+
 def good(numbers, places, out):
     for i in range(len(numbers)):
         out[places[i]] += numbers[i]
@@ -138,9 +183,16 @@ def good(numbers, places, out):
         for j in range(i):
             total += numbers[j]
         out[i] = total
+    for i in range(len(numbers)):
+        half = 0.5
+        half = half * numbers[i]
+        out[i] = out[i] + half
 """
     assert faults_of(source) == [
         "line 6: total += out[c]",
         "line 12: out[0] += numbers[i]",
         "line 18: total *= numbers[i]",
+        "line 24: total = numbers[i] * 2 + total",
+        "line 25: product, n = (np.float32(product * numbers[i]), n + 1)",
+        "line 26: out[1] = out[1] - numbers[i]",
     ]
