@@ -211,6 +211,16 @@ def configure(**changes: Any) -> Callable[[Tensors, dict[str, Any]], None]:
     return lambda tensors, metadata: metadata["config"].update(changes)
 
 
+def choose(values: Any) -> Callable[[Tensors, dict[str, Any]], None]:
+    """For the dense nodes, by a config that leaves all to the data."""
+
+    def change(_: Tensors, metadata: dict[str, Any]) -> None:
+        metadata["config"] |= {"arity": 0, "C": 0.0}
+        metadata["chosen"] = {"dense": values}
+
+    return change
+
+
 def set_to(place: Any, value: Any) -> Callable[[np.ndarray], np.ndarray]:
     def change(array: np.ndarray) -> np.ndarray:
         array = array.copy()
@@ -278,11 +288,17 @@ FORGED: dict[str, tuple[Callable[[Tensors, dict[str, Any]], None], str]] = {
     "config of another size": (configure(dim=201), "embedding"),
     "config with n-grams": (configure(word_ngrams=2), "bucket_row"),
     "config of another type": (configure(lowercase="yes"), "lowercase"),
-    "chosen is a list": (tell(chosen=[]), "model"),
+    "chosen is a list": (tell(chosen=[]), "chosen is []"),
+    "chosen is null": (tell(chosen=None), "chosen is None"),
     "chosen for other nodes": (tell(chosen={"sparse": {"arity": 3}}), "chosen has 'sparse'"),
-    "chosen is no mapping": (tell(chosen={"dense": 3}), "model"),
-    "chosen that is never left to the data": (tell(chosen={"dense": {"dim": 3}}), "chosen has 'dense'"),
-    "chosen out of range": (tell(chosen={"dense": {"arity": -1}}), "arity must be at least 0"),
+    "chosen for nodes is a number": (choose(3), "chosen has 'dense': 3"),
+    "chosen for nodes is a list": (choose(["arity"]), "chosen has 'dense': ['arity']"),
+    "chosen that is never left to the data": (choose({"dim": 3}), "chosen has 'dense'"),
+    "chosen though it was given": (tell(chosen={"dense": {"arity": 3}}), "does not leave to the data"),
+    "chosen out of range": (choose({"arity": -1}), "arity must be at least 0"),
+    "chosen of another type": (choose({"arity": True}), "arity"),
+    "chosen is 0": (choose({"arity": 0}), "what is chosen is above 0"),
+    "one of two chosen is 0": (choose({"arity": 4, "C": 0.0}), "what is chosen is above 0"),
 }
 
 

@@ -138,9 +138,16 @@ def _assemble(tensors: dict[str, NDArray], metadata: dict[str, Any]) -> Parts:
 
 
 def _take_chosen(metadata: dict[str, Any], config: Config) -> dict[str, dict[str, Any]]:
-    chosen: dict[str, dict[str, Any]] = metadata.get("chosen", {})  # older files do not have it
+    """What the data chose for each kind of nodes, where the config leaves it to the data by a 0."""
+    chosen = metadata.get("chosen", {})  # older files do not have it
+    if not isinstance(chosen, dict):
+        raise CorruptedModelError(f"chosen is {show(chosen)}, but must be an object by kinds of nodes")
+    left_to_data = {name for name in CHOSEN if not getattr(config, name)}
     for kind, values in chosen.items():
-        if kind not in node_kinds(config) or not set(values) <= set(CHOSEN):
-            raise CorruptedModelError(f"chosen has {show(kind)}: {show(values)}, which no data chooses")
+        told = f"chosen has {show(kind)}: {show(values)}"
+        if kind not in node_kinds(config) or not isinstance(values, dict) or not set(values) <= left_to_data:
+            raise CorruptedModelError(f"{told}, which this config does not leave to the data")
         dataclasses.replace(config, **values).validate()
+        if not all(values.values()):
+            raise CorruptedModelError(f"{told}, but what is chosen is above 0")
     return chosen
