@@ -238,6 +238,7 @@ def test_predict_returns_only_labels_that_were_found() -> None:
         ({"search": None}, "but is None"),
         ({"search": "beam", "beam": 0}, "beam must be at least 1, but is 0"),
         ({"search": "exact", "beam": -3}, "beam must be at least 1, but is -3"),
+        ({"beam": 10}, "beam=10 has no effect where search is exact: it needs search=beam"),
         ({"search": "beam", "beam": 2.5}, "but is 2.5"),
         ({"search": "beam", "beam": True}, "but is True"),
         ({"search": "beam", "k": None, "threshold": 0.1}, "search beam cannot find them"),
@@ -345,8 +346,8 @@ def test_compare_search(files: tuple[str, str], tmp_path: Path, capsys: pytest.C
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("predict", "--beam", "3"), "add --search beam"),
-        (("test", "--beam", "3"), "add --search beam"),
+        (("predict", "--beam", "3"), "beam=3 has no effect where search is exact: it needs search=beam"),
+        (("test", "--beam", "10"), "beam=10 has no effect where search is exact"),
         (("predict", "--search", "beam", "--beam", "0"), "0"),
         (("predict", "--search", "depth"), "depth"),
         (

@@ -24,7 +24,6 @@ try:
         Ranks,
         card_option,
         check_output,
-        chosen_search,
         config_options,
         format_option,
         given_parameters,
@@ -48,7 +47,7 @@ try:
     from labeltree.cli_warm_up import warm_up
     from labeltree.config import Config, make_config
     from labeltree.errors import LabelTreeError, ParameterError
-    from labeltree.search_options import ALL, check_all_above
+    from labeltree.search_options import ALL, check_all_above, check_search
 except KeyboardInterrupt:  # Ctrl-C right after the start: `main` is not there yet to say so
     sys.stderr.write("Interrupted.\n")
     raise SystemExit(130) from None
@@ -154,12 +153,12 @@ def test(
     from labeltree.model import load
     from labeltree.reports import json_text, write_per_label
 
-    how = chosen_search(search, beam)
+    check_search(search, beam)  # before the model is read
     if per_label is not None:
         check_output(per_label, inputs=(model, data))
     loaded = load(model)
-    how |= dict(format=fmt, skip_bad_lines=skip_bad_lines, normalize=normalize, threads=threads)
-    measures = loaded.test(data, k=ranks, **how)
+    how: dict[str, Any] = dict(search=search, beam=beam, normalize=normalize, threads=threads)
+    measures = loaded.test(data, k=ranks, format=fmt, skip_bad_lines=skip_bad_lines, **how)
     report_skipped(measures.data.bad_lines.skipped, measures.data.bad_lines.messages)
     print_lines(measures.notices, err=True)
     if per_label is not None:
@@ -205,10 +204,11 @@ def predict(
 
     A line of output is LABEL<TAB>PROBABILITY, repeated, the most probable first. Labels in INPUT are ignored.
     """
-    if k == ALL:  # before the model is read
+    check_search(search, beam)  # before the model is read
+    if k == ALL:
         check_all_above(threshold, search)
     how: dict[str, Any] = dict(normalize=normalize, if_unknown=if_unknown, threads=threads)
-    how |= dict(threshold=threshold, **chosen_search(search, beam))
+    how |= dict(threshold=threshold, search=search, beam=beam)
     from labeltree.data.bad_lines import BadLines
     from labeltree.model import load
     from labeltree.reports import prediction_json, prediction_lines

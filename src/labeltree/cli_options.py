@@ -75,15 +75,8 @@ _beam_option = click.option(
 
 
 def search_options(command: Command) -> Command:
-    """How labels are searched for; see :func:`chosen_search`."""
+    """How labels are searched for; see :func:`labeltree.search_options.check_search`."""
     return _search_option(_beam_option(command))
-
-
-def chosen_search(search: str, beam: int | None) -> dict[str, Any]:
-    """The arguments of prediction that --search and --beam stand for."""
-    if beam is not None and search != "beam":
-        raise ParameterError(f"--beam {beam} has no meaning for --search {search}; add --search beam")
-    return {"search": search, "beam": DEFAULT_BEAM if beam is None else beam}
 
 
 def config_options(command: Command) -> Command:

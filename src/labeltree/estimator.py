@@ -33,7 +33,7 @@ _OWN_PARAMETERS: dict[str, tuple[Any, str]] = {
     "threshold": (0.5, "`predict` returns the labels of at least this probability (multi-label)."),
     "k": (5, "`predict_proba` and `predict_topk` keep this many labels of a row (multi-label)."),
     "search": ("exact", "exact, or beam: quicker among very many labels, but may miss some."),
-    "beam": (DEFAULT_BEAM, "Nodes of each level that the search by beam opens."),
+    "beam": (None, f"Nodes of each level that the search by beam opens; None: {DEFAULT_BEAM}."),
 }
 
 
@@ -64,7 +64,7 @@ class LabelTreeClassifier(ClassifierMixin, BaseEstimator):
     threshold: float
     k: int
     search: str
-    beam: int
+    beam: int | None
 
     @_config_signature
     def __init__(self, **parameters: Any) -> None:

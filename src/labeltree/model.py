@@ -25,7 +25,6 @@ from labeltree.predicting import Found, OneRow, Parameters, TreeSearch, check_th
 from labeltree.scoring import Measures, given_data_set, measure, read_data_set
 from labeltree.search_options import (
     ALL,
-    DEFAULT_BEAM,
     NO_BEAM,
     WITH_LABELS,
     check_all_above,
@@ -90,14 +89,14 @@ class Model:
 
     def predict(
         self, X: Any, k: int | None = 5, *, threshold: float = 0.0, normalize: bool = False,
-        search: str = "exact", beam: int = DEFAULT_BEAM, if_unknown: str = WITH_LABELS, threads: int = 0,
+        search: str = "exact", beam: int | None = None, if_unknown: str = WITH_LABELS, threads: int = 0,
     ) -> list[list[tuple[str, float]]]:  # fmt: skip
         """For each text or row its most probable labels with their probabilities, best first.
 
         At most ``k`` labels of at least ``threshold``; with k 0 or None and a threshold above 0 all.
-        ``search="beam"`` opens only the ``beam`` most probable nodes of each level: quicker where a model is
-        unsure among very many labels, but it may miss some, or find fewer than ``k``. A row that the model
-        :meth:`knows` nothing of gets the labels that are probable for any row, or none with
+        ``search="beam"`` opens only the ``beam`` (or 10) most probable nodes of each level: quicker where a
+        model is unsure among very many labels, but it may miss some, or find fewer than ``k``. A row that the
+        model :meth:`knows` nothing of gets the labels that are probable for any row, or none with
         ``if_unknown="nothing"``.
         """
         names, k = self.label_names, check_k(k)
@@ -126,7 +125,7 @@ class Model:
 
     def predict_arrays(
         self, X: Any, k: int = 5, *, threshold: float = 0.0, normalize: bool = False,
-        search: str = "exact", beam: int = DEFAULT_BEAM, if_unknown: str = WITH_LABELS, threads: int = 0,
+        search: str = "exact", beam: int | None = None, if_unknown: str = WITH_LABELS, threads: int = 0,
     ) -> Found:  # fmt: skip
         """Label ids and probabilities, both (n_rows, k), best first; -1 and 0 where fewer are found."""
         width, least = check_search(search, beam), check_threshold(threshold)
@@ -185,7 +184,7 @@ class Model:
 
     def test(
         self, X: Any, Y: Any = None, *, k: int | Sequence[int] = (1, 3, 5), normalize: bool = False,
-        search: str = "exact", beam: int = DEFAULT_BEAM, threads: int = 0, format: str = "auto",
+        search: str = "exact", beam: int | None = None, threads: int = 0, format: str = "auto",
         skip_bad_lines: bool = False,
     ) -> Measures:  # fmt: skip
         """How good the predictions are, as `labeltree test` says it: a mapping that shows itself as a table.

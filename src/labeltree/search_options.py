@@ -62,20 +62,19 @@ def labels_unknown(if_unknown: Any) -> bool:
 
 
 def check_search(search: Any, beam: Any) -> int:
-    """The width of the beam, or NO_BEAM."""
+    """The width of the beam, or NO_BEAM. A ``beam`` of None is not given: DEFAULT_BEAM if one is needed."""
+    if not (isinstance(search, str) and search in SEARCHES):
+        raise ParameterError(f"search must be one of {', '.join(SEARCHES)}, but is {show(search)}")
+    if beam is None:
+        return DEFAULT_BEAM if search == "beam" else NO_BEAM
     beam = beam if type(beam) is int else plain(beam)
     if type(beam) is not int or beam < 1:
         raise ParameterError(f"beam must be at least 1, but is {show(beam)}; give a whole number, such as 10")
-    if isinstance(search, str) and search in SEARCHES:
-        if search == "beam":
-            return min(beam, _WIDEST)
-        if beam != DEFAULT_BEAM:  # which nobody need have given
-            raise ParameterError(
-                f"beam={show(beam)} has no effect where search is {search}: "
-                "it needs search=beam; or leave it out"
-            )
-        return NO_BEAM
-    raise ParameterError(f"search must be one of {', '.join(SEARCHES)}, but is {show(search)}")
+    if search != "beam":
+        raise ParameterError(
+            f"beam={show(beam)} has no effect where search is {search}: it needs search=beam; or leave it out"
+        )
+    return min(beam, _WIDEST)
 
 
 def check_all_above(threshold: Any, search: Any) -> None:
