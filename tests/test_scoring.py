@@ -111,6 +111,12 @@ def test_wrong_data_is_refused(arguments: dict[str, Any], message: str, model: M
         model.test(**arguments)
 
 
+@pytest.mark.parametrize("how", [{"format": "jsonl"}, {"skip_bad_lines": True}])
+def test_what_is_for_files_is_refused_for_data_in_memory(how: dict[str, Any], model: Model) -> None:
+    with pytest.raises(ParameterError, match=f"{next(iter(how))}=.* has no effect where X is in memory"):
+        model.test(TEST.texts, TEST.Y, **how)
+
+
 @pytest.mark.parametrize("k", [0, -1, 1.5, "3", (), (1, 0), None, True, 10**7])
 def test_wrong_ranks_are_refused(k: Any, model: Model) -> None:
     with pytest.raises(ParameterError, match="k must be numbers from 1 to 1000000, like"):

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from labeltree import __version__
 from labeltree.config import Config
+from labeltree.data.formats import check_in_memory
 from labeltree.data.labels import check_label_rows
 from labeltree.data.matrices import copy_row, is_sparse, sparse_rows
 from labeltree.data.rows import LabelRows, SparseRows, emptied, without_entries
@@ -198,6 +199,7 @@ class Model:
                 raise DataError("Y must be None when X is a file, whose lines have the labels")
             data = read_data_set(self.features, self.labels, X, format, skip_bad_lines=skip_bad_lines)
         else:
+            check_in_memory(format, skip_bad_lines)
             data = given_data_set(self._given_rows(X), Y, self.label_names)
         how: dict[str, Any] = dict(normalize=normalize, search=search, beam=beam, threads=threads)
         return measure(self, data, ranks, **how)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from labeltree.config import Config, check_effects
 from labeltree.data.bad_lines import BadLines
-from labeltree.data.formats import check_format, detect_format, where_labels_are
+from labeltree.data.formats import check_format, check_in_memory, detect_format, where_labels_are
 from labeltree.data.labels import label_rows
 from labeltree.data.matrices import is_sparse, sparse_rows
 from labeltree.data.memory import text_blocks
@@ -55,6 +55,7 @@ def read_training_data(
         data = _read_file(X, config, check_format(format), BadLines(skip=skip_bad_lines), progress, given)
         place = f"{X}: "
     else:
+        check_in_memory(format, skip_bad_lines)
         data = _read_memory(X, Y, config, label_names, given)
         place = ""
     if data.X.n_rows == 0:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from labeltree.errors import ParameterError, show
+from labeltree.parameter import said
 
 FORMATS = ("fasttext", "xmlc", "jsonl", "annif")
 FORMAT_CHOICES = ("auto", *FORMATS)
@@ -69,3 +70,16 @@ def check_format(fmt: str) -> str:
     if fmt not in FORMAT_CHOICES:
         raise ParameterError(f"format must be one of {', '.join(FORMAT_CHOICES)}, but is {show(fmt)}")
     return fmt
+
+
+def check_in_memory(fmt: str, skip_bad_lines: bool) -> None:
+    """Refuse what says how a file is to be read, where there is none."""
+    for name, value, default in (
+        ("format", check_format(fmt), "auto"),
+        ("skip_bad_lines", skip_bad_lines, False),
+    ):
+        if value != default:
+            raise ParameterError(
+                f"{name}={said(value)} has no effect where X is in memory: it needs the path of a file as X; "
+                "or leave it out"
+            )
