@@ -168,7 +168,21 @@ def test_a_parameter_without_effect_is_an_error() -> None:
     with pytest.raises(ParameterError, match="tf=count has no effect where input is vectors"):
         small(tf="count").fit(np.eye(4), [0, 1, 0, 1])
     with pytest.raises(ParameterError, match="beam=3 has no effect where search is exact"):
-        small(beam=3).fit(TRAIN_TEXTS, TRAIN_LABELS).predict_topk(TEST_TEXTS)
+        small(beam=3).fit(TRAIN_TEXTS, TRAIN_LABELS)
+
+
+@pytest.mark.parametrize("how", [{"search": "breadth"}, {"search": "beam", "beam": 0}])
+def test_fit_checks_the_search(how: dict[str, Any]) -> None:
+    with pytest.raises(ParameterError, match=r"search must be one of|beam must be at least 1"):
+        small(**how).fit(TRAIN_TEXTS, TRAIN_LABELS)
+
+
+def test_labels_above_the_threshold_are_found_exactly() -> None:
+    deep = {"arity": 2, "max_leaves": 2, "threshold": 0.01}
+    exact = small(**deep).fit(TRAIN_TEXTS, TRAIN_LABELS)
+    narrow = small(**deep, search="beam", beam=1).fit(TRAIN_TEXTS, TRAIN_LABELS)
+    assert (exact.predict(TEST_TEXTS) != narrow.predict(TEST_TEXTS)).nnz == 0
+    assert exact.predict_topk(TEST_TEXTS) != narrow.predict_topk(TEST_TEXTS)
 
 
 def test_defaults_may_be_set_as_clones_do() -> None:

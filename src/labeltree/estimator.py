@@ -21,7 +21,7 @@ from labeltree.data.rows import LabelRows, pointers
 from labeltree.data.weights import row_weights
 from labeltree.errors import DataError, ParameterError, show
 from labeltree.parameter import Parameter, parsed, plain
-from labeltree.search_options import DEFAULT_BEAM
+from labeltree.search_options import DEFAULT_BEAM, check_search
 from labeltree.training import train
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
@@ -32,7 +32,7 @@ _OWN_PARAMETERS: dict[str, tuple[Any, str]] = {
     "threads": (0, "Threads of fit and predict (0: all CPUs); they never change the result."),
     "threshold": (0.5, "`predict` returns the labels of at least this probability (multi-label)."),
     "k": (5, "`predict_proba` and `predict_topk` keep this many labels of a row (multi-label)."),
-    "search": ("exact", "exact, or beam: quicker among very many labels, but may miss some."),
+    "search": ("exact", "exact, or beam: quicker for the best of very many labels, but may miss some."),
     "beam": (None, f"Nodes of each level that the search by beam opens; None: {DEFAULT_BEAM}."),
 }
 
@@ -103,6 +103,7 @@ class LabelTreeClassifier(ClassifierMixin, BaseEstimator):
             features = [features[row] for row in kept] if isinstance(features, list) else features[kept]
             indicator, weights = indicator[kept], weights[kept]
         values = self._given_parameters()
+        check_search(self.search, self.beam)
         # Trained by column numbers, so that lists and matrices of the same labels give the same model.
         names = [str(label) for label in target.classes.tolist()]
         if "" in names:
@@ -124,7 +125,10 @@ class LabelTreeClassifier(ClassifierMixin, BaseEstimator):
         return {name: value for name, value in values.items() if value != _CONFIG_PARAMETERS[name].default}
 
     def predict(self, X: Any) -> Any:
-        """A CSR indicator of the labels of probability >= ``threshold``; for a 1-D ``y`` the best classes."""
+        """A CSR indicator of the labels of probability >= ``threshold``; for a 1-D ``y`` the best classes.
+
+        All labels above a threshold are found exactly: only the best classes are searched for by a beam.
+        """
         features, _ = self._read_features(X)
         if not self.multilabel_:
             ids, _ = self._topk(features, 1)
