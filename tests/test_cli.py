@@ -172,8 +172,11 @@ def test_verbose_without_epochs_prints_the_stages(text_data: Path, tmp_path: Pat
     assert "nan" not in done.stderr
 
 
-def test_dry_run_writes_nothing(text_data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    lines = lines_of(capsys, "train", text_data, "--dry-run", "-o", tmp_path / "m")
+def test_dry_run_writes_nothing(
+    text_data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    lines = lines_of(capsys, "train", text_data, "--dry-run")
     assert ["rows", "80"] in [line.split() for line in lines]
     assert any("peak memory" in line for line in lines)
     assert os.listdir(tmp_path) == []

@@ -67,6 +67,10 @@ BAD = [
     ("train {data.txt} -o {out} --arity 1", 2, "arity"),
     ("train {data.txt} -o {out} --dim zero", 2, "dim"),
     ("train {data.txt} -o {out} --lr -1", 2, "lr"),
+    ("train {data.txt} --dry-run -o {out}", 2, "--output has no effect with --dry-run"),
+    ("train {data.txt} --dry-run --card a=b", 2, "--card has no effect with --dry-run"),
+    ("train {data.txt} --dry-run -q", 2, "--quiet has no effect with --dry-run"),
+    ("train {data.txt} --dry-run -v", 2, "--verbose has no effect with --dry-run"),
     ("inspect {good.labeltree} --json --tree {out}", 2, "--json has no effect with --tree"),
     (
         "train {data.txt} -o {out} --dim 4",

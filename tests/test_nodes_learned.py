@@ -572,8 +572,8 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_the_command_line_says_which_nodes_are_needed(
     data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    for dry_run in ([], ["--dry-run"]):
-        assert cli.main(["train", str(data), "-o", str(tmp_path / "m"), "--tree", "learned", *dry_run]) == 2
+    for how in (["-o", str(tmp_path / "m")], ["--dry-run"]):
+        assert cli.main(["train", str(data), "--tree", "learned", *how]) == 2
         assert "tree 'learned' needs nodes='dense', but nodes is 'sparse'" in capsys.readouterr().err
     assert not list(tmp_path.iterdir())
 

@@ -32,6 +32,7 @@ try:
         memory_hint,
         model_argument,
         normalize_option,
+        refuse_beside,
         search_options,
         skip_option,
         threads_option,
@@ -69,7 +70,7 @@ def cli() -> None:
 @skip_option
 @threads_option
 @card_option
-@click.option("--dry-run", is_flag=True, help="Only estimate memory and model size; --output is not needed.")
+@click.option("--dry-run", is_flag=True, help="Only estimate memory and model size; without --output.")
 @click.option("-q", "--quiet", is_flag=True, help="Print nothing but errors.")
 @click.option("-v", "--verbose", is_flag=True, help="Print a line per stage and epoch instead of the bar.")
 @config_options
@@ -95,6 +96,9 @@ def train(
     """
     if quiet and verbose:
         raise click.UsageError("-q / --quiet and -v / --verbose exclude each other; give one.", context)
+    if dry_run:
+        others = {"--output": output, "--card": card, "--quiet": quiet, "--verbose": verbose}
+        refuse_beside("--dry-run, which only estimates", others)
     given = given_parameters(context, config_file)
     config = make_config(given, preset=preset)
     facts = card_of_options(card)
@@ -253,8 +257,8 @@ def prob(
 )
 def inspect(model: Path, as_json: bool, tree_file: Path | None) -> None:
     """Show what MODEL is: its card, parameters, sizes, and the shape of its trees."""
-    if as_json and tree_file is not None:
-        raise ParameterError("--json has no effect with --tree, which only writes the tree; give one of them")
+    if tree_file is not None:
+        refuse_beside("--tree, which only writes the tree", {"--json": as_json})
     from labeltree.model import load
     from labeltree.reports import inspect_lines, json_text, tree_files
 

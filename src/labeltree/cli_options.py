@@ -155,6 +155,13 @@ def given_parameters(context: click.Context, config_file: Path | None) -> dict[s
     }
 
 
+def refuse_beside(option: str, others: Mapping[str, Any]) -> None:
+    """Refuse those options that were given beside one with which they have no effect."""
+    for other, value in others.items():
+        if value:
+            raise ParameterError(f"{other} has no effect with {option}; give one of them")
+
+
 def input_files(data: str, config: Config, config_file: Path | None) -> tuple[str | Path, ...]:
     """The files that training reads: the output must be none of them."""
     builders = next(parameter.choices for parameter in parameters() if parameter.name == "tree")
