@@ -44,11 +44,12 @@ def help_with_compiling(config: Config, *, threads: int, quiet: bool = False) ->
     """Where training must compile kernels, say so, and have another process help if there is a CPU for it."""
     from labeltree.kernels import cache
     from labeltree.parallel import available_threads
-    from labeltree.warming import jobs_ahead, start_ahead
+    from labeltree.warming import collect_seldom, jobs_ahead, start_ahead
 
     def begin() -> None:
         if not quiet:
             cache.announce(everywhere=True)
+        collect_seldom()
         if min(threads or 2, available_threads()) > 1 and cache.can_share():
             start_ahead(jobs_ahead(config))
 

@@ -16,7 +16,7 @@ from numba.core.imputils import impl_ret_borrowed
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
-from labeltree.kernels.jit import inlined
+N_COLUMNS = 3  # of a table: address, rows, columns
 
 
 def address_table(arrays: Iterable[NDArray[Any]], dtypes: Iterable[Any]) -> NDArray[np.int64]:
@@ -37,27 +37,44 @@ def address_table(arrays: Iterable[NDArray[Any]], dtypes: Iterable[Any]) -> NDAr
     return table
 
 
-@intrinsic
-def _array_at(typing_context, address, shape, dtype):
-    """Numba's ``carray`` takes six times as long to compile, for each type again."""
-    kind = types.Array(dtype.dtype, len(shape), "C")
+def _array_at(table, dtype, n_axes):
+    """The type of an array, and what makes one of a row of the table.
+
+    Numba's ``carray`` would do, but takes six times as long to compile, for each type again.
+    """
+    kind = types.Array(dtype.dtype, n_axes, "C")
 
     def generate(context, builder, signature, arguments):
         from numba.np.arrayobj import make_array, populate_array  # slow, and for compiling only
 
-        lengths = cgutils.unpack_tuple(builder, arguments[1])
-        item_bytes = context.get_constant(
-            types.intp, context.get_abi_sizeof(context.get_data_type(kind.dtype))
+        entries = make_array(table)(context, builder, arguments[0])
+        first = builder.mul(arguments[1], context.get_constant(types.intp, N_COLUMNS))
+        address, *lengths = (
+            builder.load(builder.gep(entries.data, [builder.add(first, first.type(i))]))
+            for i in range(1 + n_axes)
         )
-        strides = [item_bytes]
+        n_bytes = context.get_abi_sizeof(context.get_data_type(kind.dtype))
+        strides = [context.get_constant(types.intp, n_bytes)]
         for length in reversed(lengths[1:]):
             strides.insert(0, builder.mul(strides[0], length))
         array = make_array(kind)(context, builder)
-        data = builder.inttoptr(arguments[0], array.data.type)
-        populate_array(array, data=data, shape=lengths, strides=strides, itemsize=item_bytes, meminfo=None)
+        data = builder.inttoptr(address, array.data.type)
+        populate_array(array, data=data, shape=lengths, strides=strides, itemsize=strides[-1], meminfo=None)
         return array._getvalue()
 
-    return kind(address, shape, dtype), generate
+    return kind(table, types.intp, dtype), generate
+
+
+@intrinsic
+def vector_at(typing_context, table, i, dtype):
+    """Array ``i`` of an :func:`address_table`."""
+    return _array_at(table, dtype, 1)
+
+
+@intrinsic
+def matrix_at(typing_context, table, i, dtype):
+    """Array ``i`` of an :func:`address_table`, of two axes."""
+    return _array_at(table, dtype, 2)
 
 
 @intrinsic
@@ -88,13 +105,3 @@ def borrow(typing_context, group):
         return value
 
     return group(group), generate
-
-
-@inlined
-def vector_at(table, i, dtype):
-    return _array_at(table[i, 0], (table[i, 1],), dtype)
-
-
-@inlined
-def matrix_at(table, i, dtype):
-    return _array_at(table[i, 0], (table[i, 1], table[i, 2]), dtype)

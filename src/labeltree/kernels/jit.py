@@ -9,11 +9,13 @@ from typing import Any
 import numba
 from numba import types
 from numba._dynfunc import make_function
+from numba.core import event
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import CompilerBase, DefaultPassBuilder
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.compiler_machinery import register_pass
 from numba.core.registry import CPUDispatcher
+from numba.core.sigutils import normalize_signature
 from numba.core.typed_passes import NativeLowering
 
 from labeltree.kernels.cache import MachineCode
@@ -35,10 +37,9 @@ _NO_WRAPPERS = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 
 
 class _Bitcode(JITCodeLibrary):
-    """A helper's code as its callers link it.
+    """A helper's code as its callers link it: optimised, or theirs would be slower.
 
-    Numba would optimise it and make machine code of it, which nobody calls: its callers, where it is
-    optimised again, have their own. That was a third of the time that compiling takes.
+    Numba would make machine code and a Python function of it, too, which nobody calls.
     """
 
     def finalize(self) -> None:
@@ -46,6 +47,7 @@ class _Bitcode(JITCodeLibrary):
             if hasattr(library, "_reload_init"):  # older Numbas have none
                 self._reload_init.update(library._reload_init)
             self._final_module.link_in(library._get_module_for_linking(), preserve=True)
+        self._optimize_final_module()
         self._finalized = True
 
 
@@ -81,6 +83,18 @@ class _Helper(CPUDispatcher):
 
     def __init__(self, function: Callable[..., Any], options: dict[str, Any]) -> None:
         super().__init__(function, targetoptions=options | _NO_WRAPPERS, pipeline_class=_HelperCompiler)
+
+    def compile(self, sig: Any) -> Any:
+        """As Numba does, but without timers that hear of all that is compiled below."""
+        arguments, return_type = normalize_signature(sig)
+        found: Any = self.overloads.get(tuple(arguments))
+        if found is None:
+            compiler: Any = vars(self)["_compiler"]
+            told = {"dispatcher": self, "args": arguments, "return_type": return_type}
+            with global_compiler_lock, event.trigger_event("numba:compile", data=told):
+                found = compiler.compile(arguments, return_type)
+                self.add_overload(found)
+        return found.entry_point
 
     def get_call_template(self, args: Any, kws: Any) -> Any:
         kws = {name: types.unliteral(kind) for name, kind in kws.items()}
