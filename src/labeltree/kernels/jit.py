@@ -36,18 +36,25 @@ _OPTIONS: dict[str, Any] = {
 _NO_WRAPPERS = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 
 
-class _Bitcode(JITCodeLibrary):
-    """A helper's code as its callers link it: optimised, or theirs would be slower.
+_hot: set[Callable[..., Any]] = set()  # bodies of generic helpers: what nodes and losses compute
 
-    Numba would make machine code and a Python function of it, too, which nobody calls.
+
+class _Bitcode(JITCodeLibrary):
+    """A helper's code as its callers link it.
+
+    Numba would optimise it, and make machine code and a Python function of it, which nobody calls. Its callers
+    optimise it again, so that it is worth the time for the hot ones only: these make them quicker.
     """
+
+    is_hot = False
 
     def finalize(self) -> None:
         for library in dict.fromkeys(self._linking_libraries):
             if hasattr(library, "_reload_init"):  # older Numbas have none
                 self._reload_init.update(library._reload_init)
             self._final_module.link_in(library._get_module_for_linking(), preserve=True)
-        self._optimize_final_module()
+        if self.is_hot:
+            self._optimize_final_module()
         self._finalized = True
 
 
@@ -59,6 +66,7 @@ class _LowerHelper(NativeLowering):
 
     def run_pass(self, state: Any) -> bool:
         state.library = _Bitcode(state.targetctx.codegen(), state.func_id.func_qualname)
+        state.library.is_hot = state.func_id.func in _hot
         state.flags.no_compile = True
         super().run_pass(state)
         result = state["cr"]
@@ -120,6 +128,7 @@ class _Generic(_Helper):
         """The body for this type of the first argument."""
 
         def add(function: Callable[..., Any]) -> Any:
+            _hot.add(function)
             self._bodies[kind] = inlined(function)
             return self._bodies[kind]
 
