@@ -42,8 +42,8 @@ _hot: set[Callable[..., Any]] = set()  # bodies of generic helpers: what nodes a
 class _Bitcode(JITCodeLibrary):
     """A helper's code as its callers link it.
 
-    Numba would optimise it, and make machine code and a Python function of it, which nobody calls. Its callers
-    optimise it again, so that it is worth the time for the hot ones only: these make them quicker.
+    Numba would optimise it, and make machine code and a Python function of it, which nobody calls. Its
+    callers optimise it again, so that it is worth the time for hot ones only, which make them quicker.
     """
 
     is_hot = False
