@@ -263,8 +263,9 @@ def test_a_parameter_without_effect_is_an_error(given: dict[str, Any], message: 
     assert message in str(caught.value)
     path = tmp_path / "some.toml"
     path.write_text("\n".join(f"{name} = {json.dumps(value)}" for name, value in given.items()))
-    with pytest.raises(ParameterError, match="has no effect"):
+    with pytest.raises(ParameterError, match="has no effect") as caught:
         make_config(file=path)
+    assert str(caught.value).startswith(f"config file {path}: ")
     assert make_config(config=Config(**given)) == Config(**given), "a whole config gives nothing explicitly"
 
 

@@ -364,10 +364,15 @@ def make_config(
     """
     if preset is not None and preset not in PRESETS:
         raise ParameterError(f"preset must be one of {', '.join(sorted(PRESETS))}, but is {show(preset)}")
-    given = {**({} if file is None else read_parameters(file)), **_parsed(values or {})}
+    in_file = {} if file is None else read_parameters(file)
+    given = _parsed(values or {})
     base = config or Config()
-    made = dataclasses.replace(base, **{**PRESETS.get(preset or "", {}), **given}).validate()
+    made = dataclasses.replace(base, **{**PRESETS.get(preset or "", {}), **in_file, **given}).validate()
     check_effects(made, given)
+    try:
+        check_effects(made, [name for name in in_file if name not in given])
+    except ParameterError as error:
+        raise ParameterError(f"config file {file}: {error}") from error
     return made
 
 
