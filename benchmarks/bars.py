@@ -154,11 +154,11 @@ def determinism(folder: Path, chosen: argparse.Namespace) -> None:
 
 def memory(folder: Path, chosen: argparse.Namespace) -> None:
     """Peak of `labeltree train` against 2.5 x (CSR data + label profiles + parameters) + 300 MB."""
-    from labeltree.build.profiles import label_profiles
     from labeltree.config import Config
     from labeltree.model import load
     from labeltree.parallel import Pool
-    from labeltree.training import read_training_data
+    from labeltree.training.driver import read_training_data
+    from labeltree.trees.profiles import label_profiles
 
     print("\n## memory: peak resident size of `labeltree train`")
     for name, nodes in itertools.product(MEMORY_SETS, chosen.nodes):

@@ -25,7 +25,7 @@ TITLES = (
 # In the process: the numbers themselves, which the command rounds.
 ESTIMATES = """
 import json, sys
-from labeltree.training import estimate
+from labeltree.training.driver import estimate
 print(json.dumps(estimate(sys.argv[1], nodes=sys.argv[2])._asdict()))
 """
 

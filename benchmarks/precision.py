@@ -13,16 +13,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.datasets import TEXT_SETS, MissingData, data_file
-from labeltree.build import build_tree
 from labeltree.config import Config
 from labeltree.data.rows import LabelRows, SparseRows, first_rows
 from labeltree.metrics import precision_at
 from labeltree.model import Model
-from labeltree.nodes.dense import DenseParameters, fit_dense
-from labeltree.nodes.quantized import quantize
+from labeltree.nodes.dense.fitting import DenseParameters, fit_dense
+from labeltree.nodes.dense.quantized import quantize
 from labeltree.parallel import Pool
-from labeltree.training import read_training_data
+from labeltree.training.driver import read_training_data
 from labeltree.tree import LabelTree
+from labeltree.trees import build_tree
 
 K = 5
 ROWS_AT_A_TIME = 250

@@ -50,11 +50,11 @@ from benchmarks.roofline_search import measure_search
 from benchmarks.scaling_steps import WARM_SHAPE, indicator
 from labeltree.config import Config
 from labeltree.data.rows import LabelRows, SparseRows, first_rows
-from labeltree.kernels.dense_arrays import Step
+from labeltree.kernels.dense.arrays import Step
 from labeltree.model import Model
-from labeltree.nodes.dense import EMBEDDING_RATES, POWERS, SMALLEST_SQUARES, Trainer, initial_bias
+from labeltree.nodes.dense.fitting import EMBEDDING_RATES, POWERS, SMALLEST_SQUARES, Trainer, initial_bias
 from labeltree.parallel import Pool
-from labeltree.training import Progress, read_training_data, train
+from labeltree.training.driver import Progress, read_training_data, train
 from labeltree.tree import LabelTree
 
 N_SEARCHED = 1000  # test rows that are searched
@@ -78,7 +78,7 @@ def count_epoch(
     X: SparseRows, Y: LabelRows, tree: LabelTree, order: NDArray[np.int64], batch_size: int
 ) -> tuple[Counts, NDArray[np.int32]]:
     """The counts of an epoch in this order, and the features that each batch touches, batch after batch."""
-    from labeltree.kernels.tree import count_rows_below
+    from labeltree.kernels.trees.shapes import count_rows_below
 
     below = np.zeros(tree.n_nodes, np.int64)
     count_rows_below(Y.indptr, Y.indices, tree.parent, tree.leaf_of_label, below)

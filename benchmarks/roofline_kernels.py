@@ -1,7 +1,7 @@
 """Kernels of `python -m benchmarks.roofline`: what the machine can do, and the parts of labeltree apart.
 
 The parts are labeltree's own inlined helpers in loops of one thread, in the order of
-:func:`labeltree.kernels.dense.train_batches` and :func:`labeltree.kernels.search.search_topk`.
+:func:`labeltree.kernels.dense.batches.train_batches` and :func:`labeltree.kernels.search.exact.search_topk`.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from numba.extending import intrinsic
 
 from labeltree.kernels.addresses import borrow
 from labeltree.kernels.arithmetic import score_rows
-from labeltree.kernels.dense import _sum_visits, _train_block, _train_feature
-from labeltree.kernels.dense_parts import call_for_rows, embed_row
-from labeltree.kernels.dense_plan import plan_features, plan_visits
+from labeltree.kernels.dense.batches import _sum_visits, _train_block, _train_feature
+from labeltree.kernels.dense.parts import call_for_rows, embed_row
+from labeltree.kernels.dense.plan import plan_features, plan_visits
 from labeltree.kernels.jit import kernel
-from labeltree.kernels.search import prepare_query, query_size, score_children, score_nodes
-from labeltree.kernels.search_dense import _nodes_at
+from labeltree.kernels.search.dense import _nodes_at
+from labeltree.kernels.search.exact import prepare_query, query_size, score_children, score_nodes
 
 CHAINS = 10  # independent multiply-adds at a time: two units of a latency of four or five cycles each
 _LINE = 64  # bytes

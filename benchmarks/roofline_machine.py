@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from benchmarks import roofline_kernels as kernels
-from labeltree.nodes.dense_memory import aligned_zeros
+from labeltree.nodes.dense.buffers import aligned_zeros
 
 
 class Machine(NamedTuple):

@@ -12,10 +12,10 @@ from benchmarks.precision import ROWS_AT_A_TIME, K, node_logs
 from benchmarks.roofline_machine import fastest, fastest_of
 from benchmarks.roofline_page import Part, Rates, Work
 from labeltree.data.rows import Arrays, SparseRows, pointers
-from labeltree.features.tensors import read_only
-from labeltree.kernels.link import link_code
-from labeltree.nodes.quantized import QuantizedParameters
-from labeltree.predicting import TreeSearch
+from labeltree.experts.tree_search import TreeSearch
+from labeltree.kernels.links import link_code
+from labeltree.nodes.dense.quantized import QuantizedParameters
+from labeltree.storage.tensors import read_only
 from labeltree.tree import LabelTree
 
 TURNS = 4  # times as many as elsewhere: parts are differences of short times

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from labeltree.build.profiles import ENTRIES_PER_LABEL
+from labeltree.trees.profiles import ENTRIES_PER_LABEL
 
 BAR = 3.0  # prediction at 10^6 labels against that at 10^4
 BEAM = 10  # width of the beam search that is measured beside the exact one

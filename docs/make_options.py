@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from labeltree.cli_options import options_table, presets_table
+from labeltree.cli.options import options_table, presets_table
 
 PAGE = Path(__file__).with_name("cli.md")
 START, END = "<!-- options: made by make_options.py -->\n", "<!-- end of options -->\n"

@@ -47,10 +47,10 @@ from labeltree.data.bad_lines import BadLines
 from labeltree.data.rows import LabelRows, SparseRows
 from labeltree.errors import TrainingError
 from labeltree.features.counting import inverse_document_frequency
+from labeltree.features.reading import read_rows
 from labeltree.features.vectors import VectorFeatures
 from labeltree.metrics import evaluate
-from labeltree.streaming import read_rows
-from labeltree.training_data import read_training_data
+from labeltree.training.data import read_training_data
 
 DEFAULTS = Defaults(
     data="cooking-stackexchange,bibtex,debian-debtags,delicious",

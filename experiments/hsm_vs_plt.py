@@ -42,9 +42,9 @@ from labeltree.config import Config
 from labeltree.data.bad_lines import BadLines
 from labeltree.data.rows import LabelRows, SparseRows, pointers
 from labeltree.errors import TrainingError
+from labeltree.features.reading import read_rows
 from labeltree.metrics import evaluate
-from labeltree.streaming import read_rows
-from labeltree.training_data import read_training_data
+from labeltree.training.data import read_training_data
 
 # Small ones first.
 DEFAULTS = Defaults(

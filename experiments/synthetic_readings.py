@@ -16,7 +16,7 @@ from benchmarks.report import aligned
 from experiments.generators import Reading, best_precision, generate, noise_reaching
 from experiments.synthetic_exact import predict_exactly
 from experiments.writing import mean_and_deviation
-from labeltree.build.complete import build_complete
+from labeltree.trees.shapes import build_complete
 
 PUBLISHED = {"multi-class": 21.90, "independent": 32.58, "dependent": 71.68}  # PLT
 GEOMETRIES: dict[str, Reading] = {

@@ -14,10 +14,10 @@ import numpy as np
 from experiments import theory_exact as exact
 from experiments import theory_trees as trees
 from experiments.theory_exact import Array, Distribution
-from labeltree.build.huffman import build_huffman
 from labeltree.reference import search as reference_search
 from labeltree.reference import training as reference_training
 from labeltree.tree import LabelTree
+from labeltree.trees.huffman import build_huffman
 
 EXACT = 1e-12  # what rounding may do to sums of probabilities
 N_LABELS = (2, 3, 4, 5)

@@ -10,11 +10,11 @@ from itertools import pairwise
 import numpy as np
 
 from experiments.theory_exact import Array, Distribution, node_indicator
-from labeltree.build.complete import build_complete
-from labeltree.build.flat import build_flat
-from labeltree.build.huffman import build_huffman
 from labeltree.data.rows import LabelRows, pointers
 from labeltree.tree import LabelTree
+from labeltree.trees.flat import build_flat
+from labeltree.trees.huffman import build_huffman
+from labeltree.trees.shapes import build_complete
 
 Nested = int | tuple["Nested", ...]  # a label, or the parts of an inner node
 

@@ -79,7 +79,7 @@ def _import_target(name: str, as_python: bool) -> Any:
         atheris.instrument_imports(include=["labeltree", "tomllib"], exclude=exclude),
     ):
         if name == "model":
-            import labeltree.training
+            import labeltree.training.driver
             from fuzz.models import MODEL
 
             return MODEL

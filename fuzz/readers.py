@@ -11,7 +11,6 @@ from pathlib import Path
 import numpy as np
 
 from fuzz.target import Target, file_of
-from labeltree.build.file import read_tree
 from labeltree.config import Config, make_config
 from labeltree.data.bad_lines import BadLines
 from labeltree.data.opening import Source
@@ -20,7 +19,8 @@ from labeltree.data.rows import LabelRows, SparseRows
 from labeltree.data.xmlc import read_xmlc
 from labeltree.errors import DataError, LabelTreeError, ParameterError, TreeError
 from labeltree.features.text import TextFeatures
-from labeltree.training_data import read_training_data
+from labeltree.training.data import read_training_data
+from labeltree.trees.file import read_tree
 
 Read = tuple[SparseRows, LabelRows, int]  # features, labels, lines that were left out
 _LABELS = ("a", "b", "c d")  # of tree files

@@ -35,9 +35,9 @@ def shared_data() -> Path:
 @pytest.fixture
 def small_file(tmp_path: Path) -> Path:
     """A small model file with every kind of tensor."""
-    from small_files import METADATA, small_tensors
+    from support.small_files import METADATA, small_tensors
 
-    from labeltree.persist import write_model
+    from labeltree.storage.container import write_model
 
     path = tmp_path / "small.labeltree"
     write_model(path, small_tensors(), METADATA)

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from small_data import (
+from support.small_data import (
     LABELS,
     N_FEATURES,
     N_LABELS,
@@ -28,9 +28,9 @@ import labeltree
 from benchmarks.grid import GRID, SMALL, Point, write_tree
 from labeltree.data.rows import SparseRows
 from labeltree.errors import DataError, LabelTreeError, ParameterError
+from labeltree.experts.tree_search import TreeSearch
 from labeltree.model import Model
-from labeltree.predicting import TreeSearch
-from labeltree.progress import Progress
+from labeltree.training.progress import Progress
 from labeltree.tree import LabelTree
 
 DENSE = ("adagrad", "sgd", "sgd-batches", "softmax")  # they start where probabilities are frequencies

@@ -24,8 +24,9 @@ import pytest
 from scipy.sparse import csr_matrix
 
 import labeltree
-from labeltree import cli, demo
-from labeltree.cli_options import given_parameters
+from labeltree import cli
+from labeltree.cli import commands, demo
+from labeltree.cli.options import given_parameters
 from labeltree.config import make_config, parameters
 
 ROOT = Path(__file__).parents[1]
@@ -104,7 +105,7 @@ def taken_for_granted(page: str) -> dict[str, Any]:
 def run_command(line: str, monkeypatch: pytest.MonkeyPatch) -> None:
     called, module = COMMAND.match(line), MODULE.match(line)
     if called is not None and called["arguments"].startswith("warm-up"):
-        cli.cli.commands["warm-up"].make_context("warm-up", shlex.split(called["arguments"])[1:])
+        commands.cli.commands["warm-up"].make_context("warm-up", shlex.split(called["arguments"])[1:])
     elif called is not None:
         typed = io.BytesIO(f"{called['input'] or ''}\n".encode())
         monkeypatch.setattr("sys.stdin", io.TextIOWrapper(typed))
@@ -152,6 +153,6 @@ def option_lists() -> list[tuple[str, str]]:
 
 @pytest.mark.parametrize(("page", "options"), option_lists())
 def test_options_that_stand_together_have_an_effect(page: str, options: str) -> None:
-    with click.Context(cli.train) as context:
-        cli.train.parse_args(context, ["data", *options.split()])
+    with click.Context(commands.train) as context:
+        commands.train.parse_args(context, ["data", *options.split()])
         make_config(given_parameters(context, None), preset=context.params["preset"])

@@ -11,7 +11,7 @@ from fuzz.__main__ import NAMES
 from fuzz.models import MODEL, with_digest
 from fuzz.readers import READERS
 from fuzz.target import Target
-from labeltree.persist import read_model
+from labeltree.storage.container import read_model
 
 TARGETS = {"model": MODEL} | READERS
 

@@ -14,7 +14,7 @@ import joblib
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from small_data import (
+from support.small_data import (
     LABELS,
     N_FEATURES,
     N_LABELS,

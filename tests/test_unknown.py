@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from small_data import N_FEATURES, empty_rows, make_toy, take_rows, write_fasttext
+from support.small_data import N_FEATURES, empty_rows, make_toy, take_rows, write_fasttext
 
 import labeltree
 from labeltree import cli

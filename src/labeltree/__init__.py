@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     import labeltree.metrics as metrics
     from labeltree.estimator import LabelTreeClassifier
     from labeltree.model import Model, load
-    from labeltree.training import train
+    from labeltree.training.driver import train
     from labeltree.tree import LabelTree
 
 __version__ = "0.1.0"
@@ -24,9 +24,9 @@ _HOME = {
     "LabelTreeClassifier": "estimator",
     "Model": "model",
     "load": "model",
-    "train": "training",
+    "train": "training.driver",
 }
-_MODULES = ("config", "errors", "estimator", "metrics", "model", "persist", "training", "tree")
+_MODULES = ("config", "errors", "estimator", "metrics", "model", "tree")
 
 
 def __getattr__(name: str) -> Any:

@@ -21,8 +21,8 @@ from labeltree.data.rows import LabelRows, pointers
 from labeltree.data.weights import row_weights
 from labeltree.errors import DataError, ParameterError, show
 from labeltree.parameter import Parameter, parsed, plain
-from labeltree.search_options import DEFAULT_BEAM, check_search
-from labeltree.training import train
+from labeltree.query import DEFAULT_BEAM, check_search
+from labeltree.training.driver import train
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 

@@ -15,16 +15,16 @@ from labeltree.data.formats import check_in_memory
 from labeltree.data.labels import check_label_rows
 from labeltree.data.matrices import copy_row, is_sparse, sparse_rows
 from labeltree.data.rows import LabelRows, SparseRows, emptied, without_entries
-from labeltree.ensemble import above_of_rows, best_of_rows, score_rows
 from labeltree.errors import DataError, show
+from labeltree.experts.ensemble import above_of_rows, best_of_rows, score_rows
+from labeltree.experts.tree_search import Found, OneRow, Parameters, TreeSearch, check_threshold
+from labeltree.features.reading import Features
 from labeltree.features.strings import StringTable
 from labeltree.features.text import TextFeatures
 from labeltree.features.vectors import VectorFeatures
-from labeltree.model_file import Parts, parts_of_bytes, parts_to_bytes, read_parts, write_parts
+from labeltree.metrics.testing import Measures, given_data_set, measure, read_data_set
 from labeltree.parallel import check_threads
-from labeltree.predicting import Found, OneRow, Parameters, TreeSearch, check_threshold
-from labeltree.scoring import Measures, given_data_set, measure, read_data_set
-from labeltree.search_options import (
+from labeltree.query import (
     ALL,
     NO_BEAM,
     WITH_LABELS,
@@ -35,7 +35,7 @@ from labeltree.search_options import (
     check_search,
     labels_unknown,
 )
-from labeltree.streaming import Features
+from labeltree.storage.model_file import Parts, parts_of_bytes, parts_to_bytes, read_parts, write_parts
 from labeltree.tree import LabelTree
 
 

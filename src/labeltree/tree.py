@@ -22,7 +22,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from labeltree.data.rows import LabelRows
 from labeltree.errors import CorruptedModelError, ParameterError, TreeError
-from labeltree.files import write_whole
+from labeltree.storage.files import write_whole
 
 _MAX_NODES = 2**31 - 1
 
@@ -61,7 +61,7 @@ class LabelTree:
     @classmethod
     def from_parents(cls, parent: ArrayLike, label: ArrayLike) -> LabelTree:
         """The tree of nodes in any numbering; children keep their order. Errors name the nodes as given."""
-        from labeltree.kernels.tree import order_breadth_first
+        from labeltree.kernels.trees.shapes import order_breadth_first
 
         parents, labels = _as_nodes("parent", parent), _as_nodes("label", label)
         _check_lengths(parents, labels)
@@ -179,7 +179,7 @@ class LabelTree:
         number of children. ``Y`` is an indicator matrix, lists of label ids, or :class:`LabelRows`, whose
         unknown labels (-1) are left out.
         """
-        from labeltree.kernels.tree import count_rows_below
+        from labeltree.kernels.trees.shapes import count_rows_below
 
         if not isinstance(Y, LabelRows):
             from labeltree.data.labels import label_rows
@@ -198,7 +198,7 @@ class LabelTree:
         return 1.0 + int((n_rows_below * self.n_children).sum()) / Y.n_rows
 
     def write(self, path: str | Path, names: Sequence[str]) -> None:
-        """Export as lines ``parent child [label]``, the format of :mod:`labeltree.build.file`."""
+        """Export as lines ``parent child [label]``, the format of :mod:`labeltree.trees.file`."""
         if len(names) != self.n_labels:
             raise TreeError(f"{len(names)} label names given for a tree of {self.n_labels} labels")
         for label, name in enumerate(names):

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import json
 import lzma
-import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parents[1]))  # benchmarks are not part of the package
 
 from benchmarks import compare, report, worker
 from benchmarks.environments import last_line

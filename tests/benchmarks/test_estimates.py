@@ -19,7 +19,7 @@ def test_a_row_per_data_set(
     packed.write_bytes(lzma.compress(make_toy(tmp_path).train.source.read_bytes()))
     monkeypatch.setenv("LABELTREE_DATA", str(tmp_path / "data"))
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[1]), prepend=":")
+    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[2]), prepend=":")
     estimates.main(["--data", "toy,absent"])
     printed = capsys.readouterr().out
     assert "absent: skipped" in printed

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import itertools
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parents[1]))  # benchmarks are not part of the package
 
 from benchmarks import compare
 from benchmarks.hs_bars import parity

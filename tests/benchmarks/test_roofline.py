@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from itertools import chain
 from pathlib import Path
 
 import numpy as np
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parents[1]))  # benchmarks are not part of the package
 
 from benchmarks import roofline
 from benchmarks.datasets import MissingData
@@ -19,7 +16,7 @@ from benchmarks.roofline_page import ROOFS, Part, Rates, Result, Work, find_boun
 from benchmarks.roofline_search import node_logs, opened_nodes, search_work
 from labeltree.config import Config
 from labeltree.data.rows import LabelRows, SparseRows
-from labeltree.nodes.dense import DenseParameters, Trainer
+from labeltree.nodes.dense.fitting import DenseParameters, Trainer
 from labeltree.parallel import Pool
 from labeltree.reference import search as reference
 from labeltree.tree import LabelTree

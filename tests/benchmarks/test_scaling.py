@@ -6,13 +6,10 @@ import argparse
 import json
 import math
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parents[1]))  # benchmarks are not part of the package
 
 from benchmarks import scaling, scaling_steps
 from benchmarks.scaling_page import (

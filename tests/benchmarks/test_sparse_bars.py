@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parents[1]))  # benchmarks are not part of the package
 
 from benchmarks import compare, sparse_bars
 from benchmarks.overview import overview, standing_of

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import lzma
-import sys
 from pathlib import Path
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parents[1]))  # benchmarks are not part of the package
 
 from benchmarks import validate
 from benchmarks.running import make_toy

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from labeltree import cli
-from labeltree.cli_options import options_table, presets_table
+from labeltree.cli.options import options_table, presets_table
 from labeltree.config import parameters
 
 TOPICS = {
@@ -67,7 +67,7 @@ def vector_model(vector_data: Path) -> Path:
 
 def run(*arguments: str | Path, **options: Any) -> subprocess.CompletedProcess[str]:
     """The command in a process of its own."""
-    command = [sys.executable, "-m", "labeltree.cli", *map(str, arguments)]
+    command = [sys.executable, "-m", "labeltree", *map(str, arguments)]
     return subprocess.run(command, capture_output=True, text=True, timeout=120, **options)
 
 
@@ -103,7 +103,7 @@ def test_help_imports_nothing_heavy(command: str) -> None:
 def test_help_is_quick() -> None:
     seconds = []
     for _ in range(3):  # the least of three: the first may write .pyc files
-        child = subprocess.Popen([sys.executable, "-m", "labeltree.cli", "--help"], stdout=subprocess.DEVNULL)
+        child = subprocess.Popen([sys.executable, "-m", "labeltree", "--help"], stdout=subprocess.DEVNULL)
         _, status, usage = os.wait4(child.pid, 0)
         child.returncode = os.waitstatus_to_exitcode(status)
         seconds.append(usage.ru_utime + usage.ru_stime)
@@ -123,7 +123,7 @@ def test_version(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_docs_page_is_up_to_date() -> None:
-    page = (Path(__file__).parents[1] / "docs" / "cli.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[2] / "docs" / "cli.md").read_text(encoding="utf-8")
     assert f"{options_table()}\n\n{presets_table()}\n" in page, "run `python docs/make_options.py`"
     assert "`--optimizer sgd`" in presets_table()
 
@@ -307,7 +307,7 @@ def test_predict_threshold(text_model: Path, text_data: Path, capsys: pytest.Cap
 
 
 def test_predict_answers_while_the_pipe_is_open(text_model: Path) -> None:
-    command = [sys.executable, "-m", "labeltree.cli", "predict", str(text_model), "-k", "1"]
+    command = [sys.executable, "-m", "labeltree", "predict", str(text_model), "-k", "1"]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as child:
         assert child.stdin is not None
         assert child.stdout is not None
@@ -392,7 +392,7 @@ def test_inspect_shows_what_the_data_chose(
 
 
 def test_inspect_of_a_file_that_does_not_say_what_the_data_chose(capsys: pytest.CaptureFixture[str]) -> None:
-    golden = Path(__file__).parent / "golden" / "sparse-1.labeltree"
+    golden = Path(__file__).parents[1] / "storage" / "golden" / "sparse-1.labeltree"
     assert json.loads(lines_of(capsys, "inspect", golden, "--json")[-1])["chosen"] == {}
     assert "  C: chosen by the data" in lines_of(capsys, "inspect", golden)
 
@@ -488,8 +488,8 @@ def test_training_warns_where_no_features_are_left(
 
 @pytest.mark.parametrize(("last", "warns"), [(0.2, False), (0.51, False), (0.8, True)])
 def test_training_warns_of_a_risen_loss(last: float, warns: bool, text_model: Path) -> None:
+    from labeltree.cli.reports import training_lines
     from labeltree.model import load
-    from labeltree.reports import training_lines
 
     text = "\n".join(training_lines(load(text_model), text_model, 1.0, {1: (0.1, 0.1), 2: (0.5, last)}))
     assert ("Warning: the loss rose from 0.5000 to" in text) == warns

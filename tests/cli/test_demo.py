@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from labeltree.demo import MAX_WORDS, Harvest, harvest, library_folders, run_demo, split
+from labeltree.cli.demo import MAX_WORDS, Harvest, harvest, library_folders, run_demo, split
 from labeltree.errors import DataError
-from labeltree.progress import Progress
+from labeltree.training.progress import Progress
 
 SOURCE = '''"""Tools that bend metal bars into shapes."""
 raise SystemExit("imported!")

@@ -199,7 +199,7 @@ def test_unexpected_errors_are_explained(
     def fail(*arguments: Any, **options: Any) -> None:
         raise error
 
-    monkeypatch.setattr("labeltree.training.train", fail)
+    monkeypatch.setattr("labeltree.training.driver.train", fail)
     assert cli.main(["train", str(folder / "data.txt"), "-o", str(folder / "out"), "-q"]) == code
     assert message in capsys.readouterr().err
     assert not (folder / "out").exists()
@@ -213,7 +213,7 @@ def test_unwritable_folder_is_refused_before_training(tmp_path: Path, folder: Pa
 
 @pytest.mark.skipif(os.name != "posix", reason="sends a signal")
 def test_interrupted_training_leaves_nothing(folder: Path, tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "labeltree.cli", "train", str(folder / "data.txt"), "-v"]
+    command = [sys.executable, "-m", "labeltree", "train", str(folder / "data.txt"), "-v"]
     command += ["-o", str(tmp_path / "m"), "--nodes", "dense", "--epochs", "100000", "--dim", "400"]
     pipes: dict[str, Any] = dict(stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     # tests that run in the background of a shell are deaf to the signal, and so would be their children
@@ -239,7 +239,7 @@ def test_interrupted_training_leaves_nothing(folder: Path, tmp_path: Path) -> No
 @pytest.mark.skipif(os.name != "posix", reason="pipes")
 def test_closed_pipe_is_quiet(folder: Path) -> None:
     lines = (folder / "data.txt").read_text() * 2000
-    command = [sys.executable, "-m", "labeltree.cli", "predict", str(folder / "good.labeltree")]
+    command = [sys.executable, "-m", "labeltree", "predict", str(folder / "good.labeltree")]
     with subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as child:
@@ -259,7 +259,7 @@ def test_closed_pipe_is_quiet(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("line", "function", "hint"),
     [
-        ("train {data.txt} -o {out} -q", "labeltree.training.train", "--dry-run"),
+        ("train {data.txt} -o {out} -q", "labeltree.training.driver.train", "--dry-run"),
         ("test {good.labeltree} {data.txt}", "labeltree.model.load", "smaller -k"),
         ("predict {good.labeltree} {data.txt}", "labeltree.model.load", "smaller -k"),
         ("prob {good.labeltree} {data.txt}", "labeltree.model.load", "several files"),
@@ -300,7 +300,7 @@ def test_trees_are_written_only_if_all_of_them_can_be(folder: Path, tmp_path: Pa
 )
 def test_closed_standard_input(command: str, folder: Path) -> None:
     words = command.replace("{", f"{folder}{os.sep}").replace("}", "")
-    shell = f'"{sys.executable}" -m labeltree.cli {words} <&-'
+    shell = f'"{sys.executable}" -m labeltree {words} <&-'
     done = subprocess.run(["sh", "-c", shell], capture_output=True, text=True, timeout=60)
     assert done.returncode == 1
     assert "standard input: is closed" in done.stderr

@@ -18,7 +18,7 @@ import labeltree
 from labeltree import cli
 from labeltree.config import make_config
 from labeltree.errors import DataError, LabelTreeError, ParameterError, TreeError
-from labeltree.training import estimate
+from labeltree.training.driver import estimate
 
 GOOD_LINES = b"__label__a one two\n__label__b three four\n" * 4
 SMALL: dict[str, Any] = dict(max_iterations=2)

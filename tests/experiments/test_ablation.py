@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import json
 import statistics
-import sys
 from collections import Counter
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -13,8 +12,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parents[1]))  # experiments are not part of the package
 
 import labeltree
 from experiments import ablation, ablation_page, ablation_tuning

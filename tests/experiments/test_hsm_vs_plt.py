@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import csv
 import json
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parents[1]))  # experiments are not part of the package
 
 import labeltree
 from experiments import hsm_vs_plt, hsm_vs_plt_page, hsm_vs_plt_tables

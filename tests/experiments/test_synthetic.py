@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import csv
 import json
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 from scipy import stats
 
-sys.path.insert(0, str(Path(__file__).parents[1]))  # experiments are not part of the package
-
 from experiments import generators, synthetic, synthetic_compare, synthetic_exact, synthetic_readings
 from experiments.generators import KINDS, Reading, generate
-from labeltree.build.complete import build_complete
+from labeltree.trees.shapes import build_complete
 
 READINGS = (
     Reading(),

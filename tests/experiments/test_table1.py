@@ -5,13 +5,10 @@ from __future__ import annotations
 import csv
 import itertools
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parents[1]))  # experiments are not part of the package
 
 import labeltree
 from experiments import table1, table1_page

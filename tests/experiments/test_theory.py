@@ -10,15 +10,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parents[1]))  # experiments are not part of the package
-
 from experiments import theory
 from experiments import theory_bounds as bounds
 from experiments import theory_checks as checks
 from experiments import theory_exact as exact
 from experiments import theory_trained as trained
 from experiments import theory_trees as trees
-from labeltree.nodes import dense
+from labeltree.nodes.dense import fitting as dense
 from labeltree.reference import search as reference_search
 from labeltree.reference import training as reference_training
 from labeltree.tree import LabelTree

@@ -11,8 +11,6 @@ from typing import Any
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parents[1]))  # experiments are not part of the package
-
 from experiments import writing
 from experiments.ledger import Ledger, run_missing
 from experiments.writing import mean_and_deviation, write_csv, write_page

@@ -9,75 +9,25 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
-from strategies import (
+from support.searches import Trees, ensembles, linked, links, make_model, random_rows
+from support.strategies import (
     feature_dicts,
     kept,
     label_rows,
     random_parameters,
     random_sparse,
     sparse_rows,
-    trees_of,
-    with_link,
 )
 
-from labeltree.build.flat import build_flat
-from labeltree.config import Config
 from labeltree.data.rows import SparseRows
-from labeltree.ensemble import best_of_trees, merge_labels
 from labeltree.errors import DataError, ParameterError
-from labeltree.features.strings import StringTable
-from labeltree.features.vectors import VectorFeatures
-from labeltree.model import Model
-from labeltree.predicting import TreeSearch
+from labeltree.experts.ensemble import best_of_trees, merge_labels
+from labeltree.experts.tree_search import TreeSearch
 from labeltree.reference import search as reference
+from labeltree.trees.flat import build_flat
 
 N_FEATURES = 6
 CLOSE = dict(rtol=1e-4, atol=1e-6)
-
-Trees = list[tuple]
-
-
-@st.composite
-def ensembles(draw: st.DrawFn, max_trees: int = 3) -> Trees:
-    """Several trees of any nodes over the same labels; in some, many labels have probability 0."""
-    n_labels, n_trees = draw(st.integers(1, 9)), draw(st.integers(1, max_trees))
-    scale, constants = draw(st.sampled_from([0.5, 3.0])), draw(st.sampled_from([0.0, 0.4]))
-    trees = []
-    for _ in range(n_trees):
-        tree = draw(trees_of(n_labels))
-        seed, kind = draw(st.integers(0, 999)), draw(st.sampled_from(["dense", "sparse"]))
-        if kind == "dense":
-            dense = random_parameters(tree, N_FEATURES, 3, seed, scale=scale, constants=constants)
-            trees.append((tree, dense))
-        else:
-            map = draw(st.sampled_from([(1.0, 1.0, 0.0), (0.6, 1.3, -0.4)]))
-            sparse = random_sparse(tree, N_FEATURES, seed, scale=scale, constants=constants, calibration=map)
-            trees.append((tree, sparse))
-    return trees
-
-
-links = st.sampled_from(["plt", "hsm"])
-
-
-def linked(trees: Trees, link: str) -> Trees:
-    return [(tree, with_link(parameters, link)) for tree, parameters in trees]
-
-
-def make_model(trees: Trees, link: str = "plt") -> Model:
-    n_labels = trees[0][0].n_labels
-    config = Config(row_norm="none", trees=len(trees), link=link)
-    labels = StringTable.from_strings([f"label{label}" for label in range(n_labels)])
-    features = VectorFeatures(config, N_FEATURES)
-    searched = [(tree, kept(parameters)) for tree, parameters in trees]
-    return Model(config, features, labels, np.ones(n_labels, np.int64), 1, searched)
-
-
-def random_rows(n_rows: int, seed: int = 0) -> list[dict[int, float]]:
-    random = np.random.default_rng(seed)
-    return [
-        {int(f): float(random.normal()) for f in random.choice(N_FEATURES, random.integers(0, 5), False)}
-        for _ in range(n_rows)
-    ]
 
 
 def expected_marginals(

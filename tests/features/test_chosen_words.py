@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from chosen_words import strings_of_hashes, words_of_one_hash
 from numpy.typing import NDArray
+from support.chosen_words import strings_of_hashes, words_of_one_hash
 
 import labeltree
 from labeltree.config import make_config
 from labeltree.data.memory import texts_to_block
 from labeltree.features.strings import StringTable, pack_strings
 from labeltree.features.text import TextFeatures
-from labeltree.kernels.strings import EMPTY, LOW, MEAN_AWAY, MOST_AWAY, NOWHERE, U32, find_slot
+from labeltree.kernels.text.strings import EMPTY, LOW, MEAN_AWAY, MOST_AWAY, NOWHERE, U32, find_slot
 
 N = 20_000
 SLOTS = 1 << 18  # more than a table will have

@@ -20,8 +20,8 @@ from labeltree.errors import CorruptedModelError, DataError
 from labeltree.features import splitting
 from labeltree.features.strings import StringTable
 from labeltree.features.text import SHORT_TEXT, TextFeatures
-from labeltree.kernels.short_text import transform_text
-from labeltree.kernels.weights import MOST_RANKED, count_rows, unite_labels
+from labeltree.kernels.text.counts import MOST_RANKED, count_rows, unite_labels
+from labeltree.kernels.text.short import transform_text
 from labeltree.reference import text as reference
 
 # Few distinct words, so that they repeat; long, accented, malformed and awkward ones among them.

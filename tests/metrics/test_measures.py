@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from labeltree import metrics
 from labeltree.data.rows import LabelRows
 from labeltree.errors import DataError, ParameterError
+from labeltree.metrics import measures
 from labeltree.reference import metrics as reference
 
 # Three rows: two hits of three labels; one unknown label and one hit; no labels at all.
@@ -161,7 +162,7 @@ def test_agrees_with_the_reference(
     counts = data.draw(st.lists(st.integers(0, 50), min_size=n_labels, max_size=n_labels))
     guesses = ids.tolist()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(metrics, "_BLOCK_ROWS", block_rows)
+        patch.setattr(measures, "_BLOCK_ROWS", block_rows)
         scores = metrics.evaluate(ids, as_label_rows(true, n_labels), (k,), counts, n_examples)
     assert scores == metrics.evaluate(ids, true, (k,), counts, n_examples)
     assert scores == pytest.approx(

@@ -9,15 +9,15 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from small_data import N_LABELS, make_toy, write_fasttext, write_xmlc
+from support.small_data import N_LABELS, make_toy, write_fasttext, write_xmlc
 
 import labeltree
 from labeltree import cli
 from labeltree.data.bad_lines import BadLines
 from labeltree.data.rows import LabelRows, SparseRows
 from labeltree.errors import DataError, ParameterError
+from labeltree.metrics.testing import DataSet, LabelCounts, Measures
 from labeltree.model import Model
-from labeltree.scoring import DataSet, LabelCounts, Measures
 
 TRAIN, TEST = make_toy(150), make_toy(60, seed=4)
 TREE: dict[str, Any] = dict(arity=2, max_leaves=3)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from labeltree.config import Config
 from labeltree.data.rows import LabelRows
-from labeltree.defaults import MANY_CHILDREN, chosen_by_data, default_cost, has_rare_labels, resolve
+from labeltree.nodes.defaults import MANY_CHILDREN, chosen_by_data, default_cost, has_rare_labels, resolve
 
 
 def arity(n_labels: int, examples_per_label: float = 30.0, kind: str = "sparse", **given: int) -> int:

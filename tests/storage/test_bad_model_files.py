@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 from safetensors.numpy import save as safetensors_bytes
-from small_data import make_toy, with_effect
+from support.small_data import make_toy, with_effect
 
 import labeltree
 from labeltree import cli
@@ -27,10 +27,10 @@ from labeltree.errors import (
     NotAModelError,
     TruncatedModelError,
 )
-from labeltree.kernels.sparse_arrays import SparseParameters
+from labeltree.kernels.sparse.arrays import SparseParameters
 from labeltree.model import Model
-from labeltree.nodes.quantized import QuantizedParameters
-from labeltree.persist import read_model, write_model
+from labeltree.nodes.dense.quantized import QuantizedParameters
+from labeltree.storage.container import read_model, write_model
 
 TOY = make_toy(80)
 Tensors = dict[str, np.ndarray]

@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from small_data import make_toy, with_effect
+from support.small_data import make_toy, with_effect
 
 import labeltree
 from labeltree.errors import CorruptedModelError
 from labeltree.features.counting import MOST_IDF, inverse_document_frequency
-from labeltree.persist import read_model, write_model
+from labeltree.storage.container import read_model, write_model
 
 TOY = make_toy(60)
 HUGE = np.float32(3e38)

@@ -8,14 +8,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from make_golden import GOLDEN
-from small_data import make_toy, write_fasttext
+from support.make_golden import GOLDEN
+from support.small_data import make_toy, write_fasttext
 
 import labeltree
 from labeltree import cli
-from labeltree.card import LONGEST_VALUE, MOST_ENTRIES, card_of_options, check_card
 from labeltree.errors import CorruptedModelError, ParameterError
-from labeltree.persist import read_model, write_model
+from labeltree.storage.card import LONGEST_VALUE, MOST_ENTRIES, card_of_options, check_card
+from labeltree.storage.container import read_model, write_model
 
 TOY = make_toy(60)
 CARD = {"licence": "CC0-1.0", "language": "de, français", "data.set-1_a": "Ω = 'x' \U0001f33f"}
@@ -45,7 +45,7 @@ def test_the_version_is_kept_and_the_bytes_are_the_same(
         train().save(tmp_path / name)
     labeltree.load(tmp_path / "a").save(tmp_path / "c")
     assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes() == (tmp_path / "c").read_bytes()
-    monkeypatch.setattr("labeltree.model_file.__version__", "99.1.dev0+x")
+    monkeypatch.setattr("labeltree.storage.model_file.__version__", "99.1.dev0+x")
     model.save(tmp_path / "d")
     assert labeltree.load(tmp_path / "d").version == "99.1.dev0+x"
 

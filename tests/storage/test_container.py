@@ -17,11 +17,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
-from small_files import METADATA, posix, small_tensors
+from support.small_files import METADATA, posix, small_tensors
 
 from labeltree.errors import ModelFileError, ParameterError
-from labeltree.persist import FORMAT_VERSION, read_model, write_model
-from labeltree.persist_read import DTYPES
+from labeltree.storage.container import FORMAT_VERSION, read_model, write_model
+from labeltree.storage.container_read import DTYPES
 
 
 def test_round_trip(small_file: Path) -> None:
@@ -255,7 +255,5 @@ def test_writing_does_not_copy_the_arrays(tmp_path: Path) -> None:
 def test_reading_imports_nothing_heavy() -> None:
     import subprocess
 
-    code = (
-        "import sys, labeltree.persist; print([m for m in ('numba', 'scipy', 'sklearn') if m in sys.modules])"
-    )
-    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout == "[]\n"
+    code = "import sys, labeltree.storage.container; print({'numba', 'scipy', 'sklearn'} & set(sys.modules))"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout == "set()\n"

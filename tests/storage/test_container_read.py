@@ -10,9 +10,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from small_files import METADATA, posix, small_tensors
+from support.small_files import METADATA, posix, small_tensors
 
-from labeltree import persist_read
 from labeltree.errors import (
     CorruptedModelError,
     ModelFileError,
@@ -20,7 +19,8 @@ from labeltree.errors import (
     NotAModelError,
     TruncatedModelError,
 )
-from labeltree.persist import read_model, write_model
+from labeltree.storage import container_read as persist_read
+from labeltree.storage.container import read_model, write_model
 
 
 def raw_file(path: Path, header: Any, data: bytes = b"", *, align: bool = True) -> Path:

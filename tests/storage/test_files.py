@@ -12,9 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from labeltree import cli, files
-from labeltree.cli_signals import Terminated, orderly_end
-from labeltree.files import write_whole
+from labeltree import cli
+from labeltree.cli.signals import Terminated, orderly_end
+from labeltree.storage import files
+from labeltree.storage.files import write_whole
 
 GOLDEN = sorted((Path(__file__).parent / "golden").glob("*.labeltree"))[0]
 # The command line, stopped where a file is complete but not yet renamed.

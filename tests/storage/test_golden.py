@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from make_golden import EXPECTED, GOLDEN, golden_models, main, vector_rows
+from support.make_golden import EXPECTED, GOLDEN, golden_models, main, vector_rows
 
 import labeltree
 

@@ -1,4 +1,4 @@
-"""Writes the golden model files: ``python tests/make_golden.py [folder]``.
+"""Writes the golden model files: ``python -m tests.support.make_golden [folder]``.
 
 They are kept for ever, so that every later version is known to load them. Once a version is released, its
 files are never written again; a new file format adds new files with new names.
@@ -12,13 +12,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from small_data import LABELS, N_FEATURES, Toy, make_toy
+from support.small_data import LABELS, N_FEATURES, Toy, make_toy
 
 import labeltree
 from labeltree.data.rows import SparseRows
 from labeltree.model import Model
 
-GOLDEN = Path(__file__).parent / "golden"
+GOLDEN = Path(__file__).parents[1] / "storage" / "golden"
 EXPECTED = "expected.json"
 QUERIES = ["word0 word1 word40", "WORD5 word4 word30 word31 word31", "", "nothing known", "word0 word1 " * 3]
 VECTORS = [[[0, 1.0], [1, 1.0], [40, 1.0]], [[4, 2.0], [5, 0.5], [30, -1.0]], [], [[45, 3.0]]]

@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 
 from labeltree.config import Config, effective
 from labeltree.data.rows import SparseRows
+from labeltree.experts.tree_search import TreeSearch
 from labeltree.model import Model
-from labeltree.nodes.quantized import QuantizedParameters
-from labeltree.predicting import TreeSearch
+from labeltree.nodes.dense.quantized import QuantizedParameters
 from labeltree.reference.sparse import decode
 
 N_LABELS = 12

@@ -10,13 +10,13 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from labeltree import LabelTree
-from labeltree.build.flat import build_flat
 from labeltree.data.rows import LabelRows, SparseRows
-from labeltree.kernels.sparse_arrays import SparseParameters
-from labeltree.nodes.dense import DenseParameters
-from labeltree.nodes.quantized import quantize
-from labeltree.nodes.sparse_tasks import chunk_starts
-from labeltree.predicting import Parameters
+from labeltree.experts.tree_search import Parameters
+from labeltree.kernels.sparse.arrays import SparseParameters
+from labeltree.nodes.dense.fitting import DenseParameters
+from labeltree.nodes.dense.quantized import quantize
+from labeltree.nodes.sparse.tasks import chunk_starts
+from labeltree.trees.flat import build_flat
 
 WIDE = 150  # labels of a flat tree: three blocks of siblings
 

@@ -10,18 +10,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
-from small_data import LABELS, empty_rows, make_toy, slow_marginals
-from strategies import sparse_rows
-from test_nodes_dense import random_problem
-from test_nodes_sparse import arrays_of, fit, same_bytes
+from support.problems import random_problem
+from support.small_data import LABELS, empty_rows, make_toy, slow_marginals
+from support.sparse_problems import arrays_of, fit, same_bytes
+from support.strategies import sparse_rows
 
 import labeltree
-from labeltree.build.flat import build_flat
-from labeltree.calibration import calibrate, fit_map
 from labeltree.config import Config
+from labeltree.experts.tree_search import TreeSearch
 from labeltree.parallel import Pool
-from labeltree.predicting import TreeSearch
 from labeltree.reference.sparse import calibrated, calibration_loss
+from labeltree.training.calibration import calibrate, fit_map
+from labeltree.trees.flat import build_flat
 
 
 def draw_pairs(n: int, seed: int, true_map: tuple[float, float, float]) -> tuple[NDArray, NDArray]:

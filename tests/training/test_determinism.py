@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from benchmarks import determinism
 from benchmarks.grid import GRID
 from labeltree.kernels.arithmetic import sum_rows
-from labeltree.kernels.dense_parts import move_row
-from labeltree.kernels.sparse_methods import _softmax
+from labeltree.kernels.dense.parts import move_row
+from labeltree.kernels.sparse.methods import _softmax
 
 POINTS = ["vectors-flat-softmax-dual-1", "text-kmeans-hinge-1"]
 FAR = 1 << 12  # bytes: no loop handles as much at once

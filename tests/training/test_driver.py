@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from small_data import (
+from support.small_data import (
     LABELS,
     N_FEATURES,
     N_LABELS,
@@ -24,13 +24,13 @@ from small_data import (
 )
 
 import labeltree
-from labeltree.build.profiles import label_profiles
 from labeltree.config import Config, make_config
 from labeltree.errors import DataError, ParameterError, TrainingError
 from labeltree.features.strings import StringTable
 from labeltree.model import Model
-from labeltree.progress import Progress
-from labeltree.training import estimate, train, tree_seed
+from labeltree.training.driver import estimate, train, tree_seed
+from labeltree.training.progress import Progress
+from labeltree.trees.profiles import label_profiles
 
 TOY = make_toy(100)
 SMALL: dict[str, Any] = dict(arity=2, max_leaves=3)
@@ -372,7 +372,7 @@ def test_profiles_and_names_are_made_once_for_all_trees(monkeypatch: pytest.Monk
 
         return call
 
-    for module in ("labeltree.training", "labeltree.build.profiles"):
+    for module in ("labeltree.training.driver", "labeltree.trees.profiles"):
         monkeypatch.setattr(f"{module}.label_profiles", counted("profiles", label_profiles))
     monkeypatch.setattr(StringTable, "strings", counted("names", StringTable.strings))
     for trees in (1, 3):

@@ -15,12 +15,12 @@ from typing import Any
 import pytest
 import tqdm.notebook
 import tqdm.std
-from small_data import make_toy
+from support.small_data import make_toy
 
 import labeltree
-from labeltree import progress
 from labeltree.errors import ParameterError
-from labeltree.progress import Progress, ProgressBar, layout
+from labeltree.training import progress
+from labeltree.training.progress import Progress, ProgressBar, layout
 from labeltree.wording import counted, duration, size
 
 

@@ -8,15 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from labeltree import cli, warming
+from labeltree import cli
 from labeltree.config import make_config
 from labeltree.errors import DataError
 from labeltree.kernels import cache
+from labeltree.training import warming
 
 ALL_AHEAD = """
 import importlib, pathlib
 import labeltree, labeltree.kernels
-from labeltree import warming
+from labeltree.training import warming
 from labeltree.kernels.jit import Kernel
 names = [path.stem for path in pathlib.Path(labeltree.kernels.__file__).parent.glob("*.py")]
 modules = [importlib.import_module(f"labeltree.kernels.{name}") for name in names if name != "__init__"]
@@ -84,7 +85,7 @@ def test_training_has_another_process_help_only_where_something_must_be_compiled
         cache.when_compiling()  # as when the first kernel is not found
         raise DataError("enough")
 
-    monkeypatch.setattr("labeltree.training.train", train)
+    monkeypatch.setattr("labeltree.training.driver.train", train)
     assert cli.main(["train", str(data), "-o", str(tmp_path / "model"), *options]) == 1
     assert bool(started) == helps
     assert bool(announced) == ("-q" not in options)

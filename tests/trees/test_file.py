@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from labeltree import LabelTree
-from labeltree.build.complete import build_complete
-from labeltree.build.file import read_tree
 from labeltree.errors import TreeError
+from labeltree.trees.file import read_tree
+from labeltree.trees.shapes import build_complete
 
 NAMES = ["a", "b", "c d"]
 GOOD = "root left a\nroot right\nright x b\nright y c d\n"

@@ -7,13 +7,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import labeltree.build.kmeans as kmeans_module
-from labeltree.build.kmeans import build_kmeans
+import labeltree.trees.kmeans as kmeans_module
 from labeltree.data.rows import SparseRows
 from labeltree.errors import ParameterError, TreeError
-from labeltree.kernels import cluster
+from labeltree.kernels.trees import clusters as cluster
 from labeltree.parallel import Pool
 from labeltree.reference import tree as reference
+from labeltree.trees.kmeans import build_kmeans
 
 
 def from_dense(rows: np.ndarray) -> SparseRows:

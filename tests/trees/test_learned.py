@@ -11,26 +11,26 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from small_data import LABELS, N_LABELS, make_toy, slow_marginals, write_fasttext
-from strategies import label_rows, random_parameters, sparse_rows
+from support.small_data import LABELS, N_LABELS, make_toy, slow_marginals, write_fasttext
+from support.strategies import label_rows, random_parameters, sparse_rows
 
 import labeltree
 from labeltree import LabelTree, cli
-from labeltree.build.complete import build_shuffled
 from labeltree.config import Config
 from labeltree.errors import ParameterError, TrainingError
-from labeltree.kernels.dense_arrays import Examples
-from labeltree.kernels.learned import fill_children, measure_children
-from labeltree.kernels.link import SIGMOID, SOFTMAX
+from labeltree.kernels.dense.arrays import Examples
+from labeltree.kernels.dense.learned import fill_children, measure_children
+from labeltree.kernels.links import SIGMOID, SOFTMAX
 from labeltree.model import Model
-from labeltree.nodes import dense
-from labeltree.nodes.dense import DenseParameters
-from labeltree.nodes.learned import _leaves_below, assign_labels, fit_learned
+from labeltree.nodes.dense import fitting as dense
+from labeltree.nodes.dense.fitting import DenseParameters
 from labeltree.parallel import Pool
 from labeltree.reference import learned as reference
 from labeltree.reference.learned import Votes
 from labeltree.reference.training import Example, Parameters, Rows
-from labeltree.training import tree_seed
+from labeltree.training.driver import tree_seed
+from labeltree.trees.learned import _leaves_below, assign_labels, fit_learned
+from labeltree.trees.shapes import build_shuffled
 
 N_FEATURES = 9
 LINKS = ("plt", "hsm")
@@ -394,7 +394,7 @@ def test_groups_of_labels_end_in_subtrees_of_their_own(link: str, monkeypatch: p
         options = LEARNED | dict(arity=2, link=link, seed=seed, epochs=12)
         moved = labeltree.train(texts, Y, **options)
         with monkeypatch.context() as patch:
-            patch.setattr("labeltree.nodes.learned.LAST_MOVE", 0.0)
+            patch.setattr("labeltree.trees.learned.LAST_MOVE", 0.0)
             unmoved = labeltree.train(texts, Y, **options)
         assert len(set.union(*groups_below(moved))) == GROUPS
         assert all(len(groups) == 1 for groups in groups_below(moved))

@@ -7,13 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import labeltree.build.profiles as profiles_module
-from labeltree.build.profiles import label_profiles
+import labeltree.trees.profiles as profiles_module
 from labeltree.data.rows import LabelRows, SparseRows
 from labeltree.errors import DataError
-from labeltree.kernels.tree import keep_strongest
+from labeltree.kernels.trees.shapes import keep_strongest
 from labeltree.parallel import Pool
 from labeltree.reference import tree as reference
+from labeltree.trees.profiles import label_profiles
 
 N_FEATURES = 9000  # more than a word of the upper bit map
 

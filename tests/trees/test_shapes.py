@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from labeltree.build.complete import build_complete, build_shuffled
-from labeltree.build.flat import build_flat
-from labeltree.build.huffman import build_huffman
 from labeltree.errors import ParameterError, TreeError
+from labeltree.trees.flat import build_flat
+from labeltree.trees.huffman import build_huffman
+from labeltree.trees.shapes import build_complete, build_shuffled
 
 
 @given(st.lists(st.integers(0, 9), min_size=1, max_size=60), st.integers(2, 9))

@@ -7,13 +7,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from labeltree.build import build_tree
 from labeltree.config import Config
 from labeltree.data.rows import LabelRows, SparseRows
 from labeltree.errors import ParameterError
 from labeltree.parallel import Pool
 from labeltree.reference import tree as reference
 from labeltree.tree import LabelTree
+from labeltree.trees import build_tree
 
 NAMES = [f"label {label}" for label in range(6)]
 X = SparseRows(np.arange(13), np.arange(12, dtype=np.int32) % 4, np.ones(12, np.float32), 4)

@@ -16,9 +16,8 @@ try:
     import click
 
     from labeltree import __version__
-    from labeltree.card import card_of_options
-    from labeltree.cli_compare import compare_search
-    from labeltree.cli_options import (
+    from labeltree.cli.compare import compare_search
+    from labeltree.cli.options import (
         GroupedCommand,
         OutputFile,
         Ranks,
@@ -38,17 +37,18 @@ try:
         threads_option,
         unknown_option,
     )
-    from labeltree.cli_signals import Terminated, orderly_end
-    from labeltree.cli_steps import (
+    from labeltree.cli.signals import Terminated, orderly_end
+    from labeltree.cli.steps import (
         help_with_compiling,
         load_with_data,
         print_lines,
         report_skipped,
     )
-    from labeltree.cli_warm_up import warm_up
+    from labeltree.cli.warm_up import warm_up
     from labeltree.config import Config, make_config
     from labeltree.errors import LabelTreeError, ParameterError
-    from labeltree.search_options import ALL, check_all_above, check_search
+    from labeltree.query import ALL, check_all_above, check_search
+    from labeltree.storage.card import card_of_options
 except KeyboardInterrupt:  # Ctrl-C right after the start: `main` is not there yet to say so
     sys.stderr.write("Interrupted.\n")
     raise SystemExit(130) from None
@@ -104,8 +104,8 @@ def train(
     facts = card_of_options(card)
     reading: dict[str, Any] = dict(preset=preset, format=fmt, skip_bad_lines=skip_bad_lines, **given)
     if dry_run:
-        from labeltree.reports import estimate_lines
-        from labeltree.training import estimate
+        from labeltree.cli.reports import estimate_lines
+        from labeltree.training.driver import estimate
 
         print_lines(estimate_lines(estimate(data, **reading, threads=threads)))
         return
@@ -113,13 +113,13 @@ def train(
         raise click.UsageError("Missing option '-o' / '--output': the file to write the model to.", context)
     check_output(output, inputs=input_files(data, config, config_file))
     started = time.perf_counter()
-    from labeltree import training
-    from labeltree.progress import ProgressBar
-    from labeltree.reports import training_lines
+    from labeltree.cli.reports import training_lines
+    from labeltree.training import driver
+    from labeltree.training.progress import ProgressBar
 
     helped = help_with_compiling(config, threads=threads, quiet=quiet)
     with helped, ProgressBar(quiet=quiet, verbose=verbose) as bar:
-        model = training.train(data, **reading, threads=threads, callback=bar, card=facts)
+        model = driver.train(data, **reading, threads=threads, callback=bar, card=facts)
     model.save(output)
     if not quiet:
         report_skipped(model.skipped_lines, model.skipped_messages)
@@ -154,8 +154,8 @@ def test(
     threads: int,
 ) -> None:
     """Score MODEL on DATA: precision, recall, nDCG, propensity-scored precision, calibration error."""
+    from labeltree.cli.reports import json_text, write_per_label
     from labeltree.model import load
-    from labeltree.reports import json_text, write_per_label
 
     check_search(search, beam)  # before the model is read
     if per_label is not None:
@@ -213,10 +213,10 @@ def predict(
         check_all_above(threshold, search)
     how: dict[str, Any] = dict(normalize=normalize, if_unknown=if_unknown, threads=threads)
     how |= dict(threshold=threshold, search=search, beam=beam)
+    from labeltree.cli.reports import prediction_json, prediction_lines
     from labeltree.data.bad_lines import BadLines
+    from labeltree.features.reading import stream_rows
     from labeltree.model import load
-    from labeltree.reports import prediction_json, prediction_lines
-    from labeltree.streaming import stream_rows
 
     loaded = load(model)
     bad_lines = BadLines(skip=skip_bad_lines)
@@ -238,7 +238,7 @@ def prob(
     model: Path, data: str, as_json: bool, normalize: bool, fmt: str, skip_bad_lines: bool, threads: int
 ) -> None:
     """Print the probability of each label that DATA gives to a row, in the form of `predict`."""
-    from labeltree.reports import given_labels, prediction_json, prediction_lines
+    from labeltree.cli.reports import given_labels, prediction_json, prediction_lines
     from labeltree.wording import counted
 
     loaded, rows = load_with_data(model, data, fmt, skip_bad_lines=skip_bad_lines)
@@ -259,8 +259,8 @@ def inspect(model: Path, as_json: bool, tree_file: Path | None) -> None:
     """Show what MODEL is: its card, parameters, sizes, and the shape of its trees."""
     if tree_file is not None:
         refuse_beside("--tree, which only writes the tree", {"--json": as_json})
+    from labeltree.cli.reports import inspect_lines, json_text, tree_files
     from labeltree.model import load
-    from labeltree.reports import inspect_lines, json_text, tree_files
 
     loaded = load(model)
     if tree_file is not None:
@@ -288,8 +288,8 @@ def demo(output: Path | None, documents: int, seed: int, threads: int) -> None:
     """Train and test on the docstrings of the installed Python libraries: no download, about a minute."""
     if output is not None:
         check_output(output)
-    from labeltree.demo import run_demo
-    from labeltree.progress import ProgressBar
+    from labeltree.cli.demo import run_demo
+    from labeltree.training.progress import ProgressBar
 
     how: dict[str, Any] = dict(output=output, max_documents=documents, seed=seed, threads=threads)
     with help_with_compiling(Config(), threads=threads):

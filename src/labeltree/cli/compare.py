@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from labeltree.cli_options import (
+from labeltree.cli.options import (
     OutputFile,
     Ranks,
     check_output,
@@ -16,7 +16,7 @@ from labeltree.cli_options import (
     normalize_option,
     skip_option,
 )
-from labeltree.cli_steps import load_with_data, print_lines
+from labeltree.cli.steps import load_with_data, print_lines
 
 BEAMS = "1,2,5,10,20,50"
 
@@ -43,8 +43,8 @@ def compare_search(
     skip_bad_lines: bool,
 ) -> None:
     """Compare beam search with exact search on DATA: what it misses, precision, and CPU time per row."""
-    from labeltree.comparing import compare_searches, comparison_lines, write_missed
-    from labeltree.reports import json_text
+    from labeltree.cli.comparing import compare_searches, comparison_lines, write_missed
+    from labeltree.cli.reports import json_text
 
     if missed is not None:
         check_output(missed, inputs=(model, data))

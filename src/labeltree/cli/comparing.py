@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labeltree import metrics
+from labeltree.cli.reports import ESCAPES
 from labeltree.data.rows import LabelRows, SparseRows, first_rows
-from labeltree.files import write_whole
 from labeltree.model import Model
-from labeltree.reports import ESCAPES
+from labeltree.storage.files import write_whole
 from labeltree.wording import align
 
 

@@ -24,7 +24,7 @@ from labeltree.errors import DataError
 
 if TYPE_CHECKING:
     from labeltree.model import Model
-    from labeltree.progress import Callback
+    from labeltree.training.progress import Callback
 
 MAX_FILE_BYTES = 1_000_000  # larger ones are tables and generated code
 MIN_WORDS, MAX_WORDS = 5, 150
@@ -214,7 +214,7 @@ def run_demo(
 def _train(
     documents: list[Document], bar: AbstractContextManager[Callback] | None, threads: int
 ) -> tuple[Model, float]:
-    from labeltree.training import train
+    from labeltree.training.driver import train
 
     started = time.perf_counter()
     texts, labels = [document.text for document in documents], [document.labels for document in documents]

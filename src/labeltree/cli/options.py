@@ -18,7 +18,7 @@ from labeltree.data.formats import FORMAT_CHOICES
 from labeltree.errors import ParameterError
 from labeltree.parallel import MOST_THREADS
 from labeltree.parameter import Parameter, needed
-from labeltree.search_options import DEFAULT_BEAM, IF_UNKNOWN, MOST_RANKS, SEARCHES, WITH_LABELS
+from labeltree.query import DEFAULT_BEAM, IF_UNKNOWN, MOST_RANKS, SEARCHES, WITH_LABELS
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -75,7 +75,7 @@ _beam_option = click.option(
 
 
 def search_options(command: Command) -> Command:
-    """How labels are searched for; see :func:`labeltree.search_options.check_search`."""
+    """How labels are searched for; see :func:`labeltree.query.check_search`."""
     return _search_option(_beam_option(command))
 
 

@@ -15,15 +15,15 @@ from numpy.typing import NDArray
 from labeltree import metrics
 from labeltree.config import Config, effective
 from labeltree.data.rows import LabelRows
-from labeltree.defaults import CHOSEN
-from labeltree.files import write_whole
+from labeltree.nodes.defaults import CHOSEN
 from labeltree.parameter import said
+from labeltree.storage.files import write_whole
 from labeltree.wording import align, counted, duration, size
 
 if TYPE_CHECKING:
-    from labeltree.estimating import Estimate
+    from labeltree.metrics.testing import Measures
     from labeltree.model import Model
-    from labeltree.scoring import Measures
+    from labeltree.training.needs import Estimate
     from labeltree.tree import LabelTree
 
 _RISEN = 1.05  # the first loss is of a part of an epoch, so a little more may be chance

@@ -11,14 +11,14 @@ import click
 
 if TYPE_CHECKING:
     from labeltree.config import Config
+    from labeltree.metrics.testing import DataSet
     from labeltree.model import Model
-    from labeltree.scoring import DataSet
 
 
 def load_with_data(model: Path, data: str, fmt: str, *, skip_bad_lines: bool) -> tuple[Model, DataSet]:
     """A model, and a data file in its features and labels."""
+    from labeltree.metrics.testing import read_data_set
     from labeltree.model import load
-    from labeltree.scoring import read_data_set
 
     loaded = load(model)
     rows = read_data_set(loaded.features, loaded.labels, data, fmt, skip_bad_lines=skip_bad_lines)
@@ -44,7 +44,7 @@ def help_with_compiling(config: Config, *, threads: int, quiet: bool = False) ->
     """Where training must compile kernels, say so, and have another process help if there is a CPU for it."""
     from labeltree.kernels import cache
     from labeltree.parallel import available_threads
-    from labeltree.warming import collect_seldom, jobs_ahead, start_ahead
+    from labeltree.training.warming import collect_seldom, jobs_ahead, start_ahead
 
     def begin() -> None:
         if not quiet:

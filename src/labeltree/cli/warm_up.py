@@ -37,7 +37,7 @@ def warm_up(folder: Path | None, processes: int) -> None:
         if not os.access(folder, os.W_OK):
             raise ParameterError(f"--to {folder}: is not writable; choose another")
         folder = folder.resolve()
-    from labeltree.warming import compile_all
+    from labeltree.training.warming import compile_all
     from labeltree.wording import counted, duration
 
     click.echo("Compiling every kernel, which takes a minute or two ...", err=True)

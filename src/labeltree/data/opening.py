@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from labeltree.data.xz import XzStreams
 from labeltree.errors import DataError
-from labeltree.kernels.scan import find_last_newline
+from labeltree.kernels.scan.lines import find_last_newline
 
 BLOCK_BYTES = 1 << 22
 

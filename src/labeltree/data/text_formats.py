@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 
 from labeltree.data.bad_lines import BadLines, line_message
 from labeltree.data.block import Block
-from labeltree.kernels import scan, scan_json
+from labeltree.kernels.scan import json as scan_json
+from labeltree.kernels.scan import lines as scan
 
 _UTF8_FIX = "save the file as UTF-8"
 _ANNIF_FIX = "write text<TAB><uri> <uri>"

@@ -16,8 +16,9 @@ from labeltree.data.opening import BLOCK_BYTES, Source
 from labeltree.data.rows import LabelRows, SparseRows, pointers
 from labeltree.data.text_formats import REASONS, Lines, find_lines, report_lines
 from labeltree.errors import DataError
-from labeltree.kernels import scan, scan_xmlc
-from labeltree.kernels.scan_xmlc import Limits
+from labeltree.kernels.scan import lines as scan
+from labeltree.kernels.scan import xmlc as scan_xmlc
+from labeltree.kernels.scan.xmlc import Limits
 
 _MAX_SIZE = 2**31 - 1  # ids are 32-bit integers
 _FEATURE = re.compile(rb"(?<!\S)0*+(\d*+):\S*")  # its number without leading zeros: there may be many

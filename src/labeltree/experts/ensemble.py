@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labeltree.data.rows import Arrays, LabelRows, SparseRows, pointers, take_rows
+from labeltree.experts.tree_search import Found, Labels, TreeSearch
 from labeltree.parallel import Pool, check_threads, row_slices
-from labeltree.predicting import Found, Labels, TreeSearch
-from labeltree.search_options import NO_BEAM
+from labeltree.query import NO_BEAM
 
 ROWS_PER_THREAD = 128  # below this a second thread costs more than it saves
 

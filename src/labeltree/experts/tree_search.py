@@ -10,19 +10,19 @@ from numpy.typing import NDArray
 
 from labeltree.data.rows import Arrays
 from labeltree.errors import ParameterError, show
-from labeltree.features.tensors import read_only
 from labeltree.kernels.check import CANONICAL
-from labeltree.kernels.link import link_code
-from labeltree.kernels.sparse_arrays import SparseParameters
-from labeltree.nodes.quantized import QuantizedParameters
-from labeltree.nodes.sparse_tasks import chunk_starts
+from labeltree.kernels.links import link_code
+from labeltree.kernels.sparse.arrays import SparseParameters
+from labeltree.nodes.dense.quantized import QuantizedParameters
+from labeltree.nodes.sparse.tasks import chunk_starts
 from labeltree.parameter import plain
-from labeltree.search_options import NO_BEAM
+from labeltree.query import NO_BEAM
+from labeltree.storage.tensors import read_only
 from labeltree.tree import LabelTree
 
 if TYPE_CHECKING:
     from labeltree.features.text import ShortText
-    from labeltree.kernels.search import Kernels
+    from labeltree.kernels.search.exact import Kernels
 
 Labels = tuple[NDArray[np.int64], NDArray[np.int32]]  # indptr, label ids
 Found = tuple[NDArray[np.int32], NDArray[np.float32]]  # label ids, probabilities; both (n_rows, k)
@@ -126,7 +126,7 @@ def _dense_search(
     tree: LabelTree, arrays: list[NDArray[Any]], n_features: int
 ) -> tuple[Kernels, NDArray[np.int64], list[NDArray[Any]]]:
     """The kernels, their table, and the arrays that must live as long as it."""
-    from labeltree.kernels.search_dense import KERNELS, dense_table
+    from labeltree.kernels.search.dense import KERNELS, dense_table
 
     kept = [*_tree_arrays(tree), *arrays]
     return KERNELS, dense_table(kept, _max_children(tree)), kept
@@ -135,7 +135,7 @@ def _dense_search(
 def _sparse_search(
     tree: LabelTree, arrays: list[NDArray[Any]], n_features: int
 ) -> tuple[Kernels, NDArray[np.int64], list[NDArray[Any]]]:
-    from labeltree.kernels.search_sparse import KERNELS, sparse_table
+    from labeltree.kernels.search.sparse import KERNELS, sparse_table
 
     starts = chunk_starts(tree)
     chunk = np.repeat(np.arange(len(starts) - 1, dtype=np.int32), np.diff(starts))

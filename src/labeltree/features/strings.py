@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 
 from labeltree.data.rows import pointers
 from labeltree.errors import CorruptedModelError, DataError
-from labeltree.features.tensors import read_only
-from labeltree.kernels.strings import (
+from labeltree.kernels.text.strings import (
     EMPTY,
     StringArrays,
     find_strings,
@@ -22,7 +21,8 @@ from labeltree.kernels.strings import (
     place_strings,
     write_strings,
 )
-from labeltree.kernels.text import Pieces, pack_spans
+from labeltree.kernels.text.words import Pieces, pack_spans
+from labeltree.storage.tensors import read_only
 from labeltree.wording import counted
 
 _MAX_STRINGS = 2**31 - 1  # ids are int32

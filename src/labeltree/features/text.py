@@ -27,11 +27,11 @@ from labeltree.features.counting import (
 )
 from labeltree.features.splitting import make_scratch, split_block, text_options
 from labeltree.features.strings import StringTable
-from labeltree.features.tensors import read_only, take_tensor
 from labeltree.features.vectors import NORM_CODES
 from labeltree.kernels.addresses import address_table
-from labeltree.kernels.short_text import LONGEST, N_BUCKETS, N_SETTINGS, NORM, TF, TYPES, WEIGHTED
-from labeltree.kernels.weights import NORM_NONE, TF_BINARY, TF_COUNT, TF_LOG, weigh_rows
+from labeltree.kernels.text.counts import NORM_NONE, TF_BINARY, TF_COUNT, TF_LOG, weigh_rows
+from labeltree.kernels.text.short import LONGEST, N_BUCKETS, N_SETTINGS, NORM, TF, TYPES, WEIGHTED
+from labeltree.storage.tensors import read_only, take_tensor
 
 TF_CODES = {"count": TF_COUNT, "log": TF_LOG, "binary": TF_BINARY}
 SHORT_TEXT = 1 << 14  # characters; a single text up to this length takes the fast path

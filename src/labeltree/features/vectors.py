@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from labeltree.config import Config
 from labeltree.data.rows import SparseRows
 from labeltree.errors import CorruptedModelError, DataError
-from labeltree.features.tensors import read_only, take_tensor
-from labeltree.kernels.weights import NORM_L2, NORM_MEAN, NORM_NONE, TF_COUNT, weigh_rows
+from labeltree.kernels.text.counts import NORM_L2, NORM_MEAN, NORM_NONE, TF_COUNT, weigh_rows
+from labeltree.storage.tensors import read_only, take_tensor
 
 NORM_CODES = {"none": NORM_NONE, "l2": NORM_L2, "mean": NORM_MEAN}
 

@@ -24,7 +24,7 @@ from labeltree.kernels.cache import MachineCode
 #
 # "reassoc" lets a sum of floats be made in any order, and the order is chosen when the loop runs: one that
 # also writes to an array goes element by element where that lies close to another one in memory. So that the
-# same seed gives the same bytes, a loop that sums floats writes nothing (tests/test_kernel_loops.py checks).
+# same seed gives the same bytes, a loop that sums floats writes nothing (tests/kernels/test_loops.py checks).
 FAST_MATH = frozenset({"reassoc", "contract", "arcp", "nsz", "afn"})
 
 _OPTIONS: dict[str, Any] = {

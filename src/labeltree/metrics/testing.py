@@ -16,8 +16,8 @@ from labeltree.data.bad_lines import BadLines, skipped_lines
 from labeltree.data.labels import check_label_rows, label_rows
 from labeltree.data.rows import LabelRows, SparseRows, first_rows
 from labeltree.errors import DataError
+from labeltree.features.reading import Features, read_rows
 from labeltree.features.strings import StringTable
-from labeltree.streaming import Features, read_rows
 from labeltree.wording import align, counted, duration
 
 if TYPE_CHECKING:

@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labeltree.errors import CorruptedModelError
-from labeltree.features.tensors import take_tensor
-from labeltree.kernels.sparse_arrays import SparseParameters
-from labeltree.nodes.quantized import QuantizedParameters
-from labeltree.nodes.sparse_tasks import chunk_starts
+from labeltree.kernels.sparse.arrays import SparseParameters
+from labeltree.nodes.dense.quantized import QuantizedParameters
+from labeltree.nodes.sparse.tasks import chunk_starts
+from labeltree.storage.tensors import take_tensor
 from labeltree.tree import LabelTree
 
 Tensors = Mapping[str, NDArray]

@@ -10,7 +10,7 @@ At a node, among the weight of the rows of its labels (a row counts once for eac
     dJ / d log p_ij = 2 / children * q_i p_ij (sign(p_ij - p_j) - sum over labels k of q_k sign(p_kj - p_j))
 
 Label and child of the largest derivative are joined first, while the child has room. Twin of the kernels in
-:mod:`labeltree.kernels.learned` and of :mod:`labeltree.nodes.learned`.
+:mod:`labeltree.kernels.dense.learned` and of :mod:`labeltree.trees.learned`.
 """
 
 from __future__ import annotations
@@ -23,8 +23,7 @@ from typing import NamedTuple
 import numpy as np
 
 from labeltree.config import Config
-from labeltree.nodes.dense import CHUNK_EXAMPLES
-from labeltree.nodes.learned import LARGEST_BIAS, LAST_MOVE, MOST_ROWS, MOVES_PER_EPOCH
+from labeltree.nodes.dense.fitting import CHUNK_EXAMPLES
 from labeltree.reference.training import (
     Array,
     Example,
@@ -41,6 +40,7 @@ from labeltree.reference.training import (
     train_batch,
 )
 from labeltree.tree import LabelTree
+from labeltree.trees.learned import LARGEST_BIAS, LAST_MOVE, MOST_ROWS, MOVES_PER_EPOCH
 
 ROUNDING = 1e-9  # a mean probability that differs by less is the same
 

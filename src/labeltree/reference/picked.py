@@ -11,7 +11,7 @@ Online (sgd) a row has, in each pass, only the copy of a label picked at random,
     w = (1 - rate l2) w + rate * cost * (1 or 0 - softmax(w·x)) x    for each child
 
 Of two children only the first has weights: a softmax over its score and 0 is a logistic, which is trained as
-those of :mod:`labeltree.reference.sparse` are. Twin of :mod:`labeltree.nodes.sparse_picked`.
+those of :mod:`labeltree.reference.sparse` are. Twin of :mod:`labeltree.nodes.sparse.picked`.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from typing import NamedTuple
 import numpy as np
 
 from labeltree.config import Config
-from labeltree.defaults import default_cost
-from labeltree.nodes.sparse_tasks import chunk_starts
+from labeltree.nodes.defaults import default_cost
+from labeltree.nodes.sparse.tasks import chunk_starts
 from labeltree.reference import sparse
 from labeltree.reference.sparse import BIAS, NodeExample, Weights, score
 from labeltree.reference.training import Example, children_of, pick_one, positive_nodes, share_below, softmax

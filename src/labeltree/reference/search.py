@@ -2,7 +2,7 @@
 
     P(label | x) = product over the path from the root to the leaf of P(node | parent, x), the root's included
 
-Twin of the kernels in :mod:`labeltree.kernels.search` and of :mod:`labeltree.predicting`.
+Twin of the kernels in :mod:`labeltree.kernels.search.exact` and of :mod:`labeltree.experts.tree_search`.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from labeltree.nodes.dense import DenseParameters
-from labeltree.nodes.sparse import SparseParameters
+from labeltree.nodes.dense.fitting import DenseParameters
+from labeltree.nodes.sparse.fitting import SparseParameters
 from labeltree.reference import sparse
 from labeltree.reference.training import children_of, hidden_vector
 from labeltree.tree import LabelTree

@@ -9,9 +9,9 @@ It specifies what a sparse node is trained to (a linear model w of the examples 
           rate = eta * (1/t)^power
 
 where every x has one more feature, the bias; how weights become bytes; and how a label's path becomes its
-probability. Twin of :mod:`labeltree.kernels.sparse`, :mod:`labeltree.kernels.sparse_chunk`,
-:mod:`labeltree.nodes.sparse` and :mod:`labeltree.calibration`. What only saves time there is not here:
-stopping at the tolerance, resting examples, Newton's steps instead of a variable's exact value.
+probability. Twin of :mod:`labeltree.kernels.sparse.passes`, :mod:`labeltree.kernels.sparse.chunk`,
+:mod:`labeltree.nodes.sparse.fitting` and :mod:`labeltree.training.calibration`. What only saves time there is
+not here: stopping at the tolerance, resting examples, Newton's steps instead of a variable's exact value.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labeltree.config import Config
-from labeltree.defaults import default_cost
-from labeltree.nodes.sparse import SparseParameters
-from labeltree.nodes.sparse_tasks import LOG_ODDS, chunk_starts
+from labeltree.nodes.defaults import default_cost
+from labeltree.nodes.sparse.fitting import SparseParameters
+from labeltree.nodes.sparse.tasks import LOG_ODDS, chunk_starts
 from labeltree.reference.training import (
     BITS,
     RANDOM_STEP,

@@ -11,8 +11,8 @@ With the link hsm each example has one label, picked at random each time that it
 of two siblings the second's score is always 0: a softmax over s and 0 is sigmoid(s).
 
 All gradients of a batch are taken at the parameters before the batch; then every row that was visited moves
-once. Twin of the kernels in :mod:`labeltree.kernels.dense` and :mod:`labeltree.kernels.dense_steps`, and of
-:func:`labeltree.nodes.dense.fit_dense`.
+once. Twin of the kernels in :mod:`labeltree.kernels.dense.batches` and :mod:`labeltree.kernels.dense.steps`,
+and of :func:`labeltree.nodes.dense.fitting.fit_dense`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labeltree.config import Config
-from labeltree.nodes.dense import (
+from labeltree.nodes.dense.fitting import (
     EMBEDDING_RATES,
     INITIAL_BIAS_SQUARES,
     INITIAL_RANGE,

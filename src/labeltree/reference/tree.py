@@ -184,7 +184,7 @@ def split_rows(
 
 
 def imbalances(tree: LabelTree, arity: int, max_leaves: int, balanced: bool = True) -> list[str]:
-    """What contradicts the shape that :func:`labeltree.build.kmeans.build_kmeans` promises."""
+    """What contradicts the shape that :func:`labeltree.trees.kmeans.build_kmeans` promises."""
     found = []
     for node in range(tree.n_nodes):
         first, n_children = int(tree.first_child[node]), int(tree.n_children[node])

@@ -19,8 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labeltree.errors import ModelFileError, ParameterError
-from labeltree.files import write_whole
-from labeltree.persist_read import (
+from labeltree.storage.container_read import (
     ALIGNMENT,
     DIGEST_BYTES,
     DIGEST_NAME,
@@ -36,6 +35,7 @@ from labeltree.persist_read import (
     nesting_depth,
     read_model,
 )
+from labeltree.storage.files import write_whole
 
 __all__ = ["FORMAT_VERSION", "read_model", "write_model"]
 

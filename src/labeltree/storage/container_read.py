@@ -1,4 +1,4 @@
-"""Reading a model file: check everything, then map it. Import :func:`read_model` from ``labeltree.persist``.
+"""Reading a model file: check everything, then map it. Import :func:`read_model` from ``container``.
 
 A file is untrusted until every check has passed: nothing in it is executed, and no array is made before the
 whole header is known to be consistent with the file's size.

@@ -13,17 +13,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labeltree import __version__
-from labeltree.card import check_card
 from labeltree.config import Config, node_kinds
-from labeltree.defaults import CHOSEN
 from labeltree.errors import CorruptedModelError, ParameterError, show
+from labeltree.experts.tree_search import Parameters
 from labeltree.features.strings import StringTable
-from labeltree.features.tensors import take_tensor
 from labeltree.features.text import TextFeatures
 from labeltree.features.vectors import VectorFeatures
+from labeltree.nodes.defaults import CHOSEN
 from labeltree.nodes.tensors import take_dense, take_sparse
-from labeltree.persist import read_model, write_model
-from labeltree.predicting import Parameters
+from labeltree.storage.card import check_card
+from labeltree.storage.container import read_model, write_model
+from labeltree.storage.tensors import take_tensor
 from labeltree.tree import LabelTree
 
 _VERSION = re.compile(r"[0-9A-Za-z.+!_-]{1,64}")

@@ -12,10 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labeltree.data.rows import LabelRows, SparseRows, take_rows
-from labeltree.kernels.sparse_arrays import SparseParameters
-from labeltree.nodes.sparse import SparseFit
+from labeltree.experts.tree_search import TreeSearch
+from labeltree.kernels.sparse.arrays import SparseParameters
+from labeltree.nodes.sparse.fitting import SparseFit
 from labeltree.parallel import Pool, row_slices
-from labeltree.predicting import TreeSearch
 from labeltree.tree import LabelTree
 
 LABELS_PER_ROW = 5

@@ -11,25 +11,25 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from labeltree.build import TREES, build_tree, check_tree
-from labeltree.build.profiles import ENTRIES_PER_LABEL, label_profiles
-from labeltree.calibration import calibrate
-from labeltree.card import check_card
 from labeltree.config import Config, make_config, node_kinds
 from labeltree.data.weights import row_weights
-from labeltree.defaults import chosen_by_data, resolve
 from labeltree.errors import ParameterError, show
-from labeltree.estimating import Estimate, estimate_needs
+from labeltree.experts.tree_search import Parameters
 from labeltree.model import Model
-from labeltree.nodes.dense import Report, fit_dense
-from labeltree.nodes.learned import fit_learned
-from labeltree.nodes.quantized import quantize
-from labeltree.nodes.sparse import fit_sparse
+from labeltree.nodes.defaults import chosen_by_data, resolve
+from labeltree.nodes.dense.fitting import Report, fit_dense
+from labeltree.nodes.dense.quantized import quantize
+from labeltree.nodes.sparse.fitting import fit_sparse
 from labeltree.parallel import Pool
-from labeltree.predicting import Parameters
-from labeltree.progress import Callback, Progress, listeners
-from labeltree.training_data import TrainingData, read_training_data, with_labels
+from labeltree.storage.card import check_card
+from labeltree.training.calibration import calibrate
+from labeltree.training.data import TrainingData, read_training_data, with_labels
+from labeltree.training.needs import Estimate, estimate_needs
+from labeltree.training.progress import Callback, Progress, listeners
 from labeltree.tree import LabelTree
+from labeltree.trees import TREES, build_tree, check_tree
+from labeltree.trees.learned import fit_learned
+from labeltree.trees.profiles import ENTRIES_PER_LABEL, label_profiles
 
 
 def train(

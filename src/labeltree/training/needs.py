@@ -2,7 +2,7 @@
 
 When training starts this is a rough guess from averages: a tree's shape is only known once it is built, and
 which weights are pruned once they are trained. For ``--dry-run`` the trees are built and sparse nodes trained
-in part (:mod:`labeltree.nodes.sparse_sample`).
+in part (:mod:`labeltree.nodes.sparse.sample`).
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from labeltree.build import build_tree
 from labeltree.config import Config, node_kinds
-from labeltree.defaults import resolve
-from labeltree.kernels.sparse_arrays import padded
-from labeltree.nodes.dense import BLOCK_CHILDREN, MAX_BLOCKS
-from labeltree.nodes.sparse_sample import sampled_bytes
+from labeltree.kernels.sparse.arrays import padded
+from labeltree.nodes.defaults import resolve
+from labeltree.nodes.dense.fitting import BLOCK_CHILDREN, MAX_BLOCKS
+from labeltree.nodes.sparse.sample import sampled_bytes
 from labeltree.parallel import Pool
-from labeltree.training_data import TrainingData
+from labeltree.training.data import TrainingData
 from labeltree.tree import LabelTree
+from labeltree.trees import build_tree
 
 _PROCESS_BYTES = 150_000_000  # Python, NumPy, Numba and its kernels
 # Of sparse nodes, seen on real data with the default settings: weights that are kept, per feature of a row

@@ -15,7 +15,7 @@ from typing import IO, TYPE_CHECKING, Any, NamedTuple
 from labeltree.wording import counted, duration, size
 
 if TYPE_CHECKING:
-    from labeltree.estimating import Estimate
+    from labeltree.training.needs import Estimate
 
 _log = logging.getLogger(__name__)
 _BAR_STEPS = 1000

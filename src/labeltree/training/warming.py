@@ -37,9 +37,9 @@ _FILES = {
 
 
 def _clusters() -> None:
-    from labeltree.build.kmeans import build_kmeans
-    from labeltree.build.profiles import label_profiles
     from labeltree.parallel import Pool
+    from labeltree.trees.kmeans import build_kmeans
+    from labeltree.trees.profiles import label_profiles
 
     with Pool(1) as pool:
         build_kmeans(label_profiles(*_rows(), pool), arity=3, max_leaves=3, pool=pool)
@@ -48,9 +48,9 @@ def _clusters() -> None:
 def _large_clusters() -> None:
     import numpy as np
 
-    from labeltree.build.kmeans import Split, split_large
-    from labeltree.build.profiles import label_profiles
     from labeltree.parallel import Pool
+    from labeltree.trees.kmeans import Split, split_large
+    from labeltree.trees.profiles import label_profiles
 
     members, state = np.arange(_N_LABELS, dtype=np.int32), np.ones(1, np.uint64)
     with Pool(1) as pool:
@@ -90,7 +90,7 @@ def _dense_training() -> None:
 
 def _trees_and_features() -> None:
     from labeltree.features.strings import StringTable
-    from labeltree.training import train
+    from labeltree.training.driver import train
 
     _train({"tree": "huffman"}, {"tree": "complete"}, {"tree": "flat"}, {"word_ngrams": 2})
     words = StringTable.from_strings(_TEXTS)
@@ -103,7 +103,7 @@ def _trees_and_features() -> None:
 
 
 def _formats() -> None:
-    from labeltree.training import train
+    from labeltree.training.driver import train
 
     with tempfile.TemporaryDirectory() as folder:
         for name, content in _FILES.items():
@@ -175,14 +175,15 @@ def collect_seldom() -> None:
 
 def start_ahead(names: Iterable[str]) -> None:
     """Have another process compile for these jobs; it ends by itself. What it leaves undone is done here."""
-    command = [sys.executable, "-P", "-m", "labeltree.warming", *names]  # nothing from the current folder
+    # -P: nothing from the current folder.
+    command = [sys.executable, "-P", "-m", "labeltree.training.warming", *names]
     nothing = subprocess.DEVNULL
     with contextlib.suppress(OSError):
         subprocess.Popen(command, stdin=nothing, stdout=nothing, stderr=nothing)
 
 
 def _train(*methods: dict[str, Any]) -> None:
-    from labeltree.training import train
+    from labeltree.training.driver import train
 
     for method in methods:
         train(_TEXTS, _LABELS, **method)
@@ -203,14 +204,14 @@ def _untrained_model(kind: str) -> Model:
     import numpy as np
 
     from labeltree.config import make_config
+    from labeltree.experts.tree_search import Parameters
     from labeltree.features.strings import StringTable
     from labeltree.features.text import TextFeatures
     from labeltree.model import Model
-    from labeltree.nodes.dense import DenseParameters
-    from labeltree.nodes.quantized import quantize
-    from labeltree.nodes.sparse_packing import assemble
-    from labeltree.nodes.sparse_tasks import chunk_starts
-    from labeltree.predicting import Parameters
+    from labeltree.nodes.dense.fitting import DenseParameters
+    from labeltree.nodes.dense.quantized import quantize
+    from labeltree.nodes.sparse.packing import assemble
+    from labeltree.nodes.sparse.tasks import chunk_starts
     from labeltree.tree import LabelTree
 
     config = make_config({"nodes": kind, "dim": 4} if kind == "dense" else {"nodes": kind})

@@ -9,8 +9,8 @@ import numpy as np
 
 from labeltree.config import Config, node_kinds, parameters
 from labeltree.data.rows import LabelRows, SparseRows
-from labeltree.defaults import resolve
 from labeltree.errors import ParameterError
+from labeltree.nodes.defaults import resolve
 from labeltree.parallel import Pool
 from labeltree.tree import LabelTree
 
@@ -42,8 +42,8 @@ def build_tree(
     """
     config = resolve(config, node_kinds(config)[-1], Y.n_labels, Y.examples_per_label)
     if config.tree == "kmeans":
-        from labeltree.build.kmeans import build_kmeans
-        from labeltree.build.profiles import ENTRIES_PER_LABEL, label_profiles
+        from labeltree.trees.kmeans import build_kmeans
+        from labeltree.trees.profiles import ENTRIES_PER_LABEL, label_profiles
 
         if profiles is None:
             profiles = label_profiles(X, Y, pool, ENTRIES_PER_LABEL, config.profiles)
@@ -52,21 +52,21 @@ def build_tree(
         tree = build_kmeans(profiles, config.arity, config.max_leaves, eps, seed, pool, balanced)
         return tree.collapse(config.collapse)
     if config.tree == "learned":
-        from labeltree.build.complete import build_shuffled
+        from labeltree.trees.shapes import build_shuffled
 
         return build_shuffled(Y.n_labels, config.arity, config.seed if seed is None else seed)
     if config.tree in ("huffman", "complete"):
-        from labeltree.build.complete import build_complete
-        from labeltree.build.huffman import build_huffman
+        from labeltree.trees.huffman import build_huffman
+        from labeltree.trees.shapes import build_complete
 
         label_counts = np.bincount(Y.indices[Y.indices >= 0], minlength=Y.n_labels)
         build = build_huffman if config.tree == "huffman" else build_complete
         return build(label_counts, config.arity)
     if config.tree == "flat":
-        from labeltree.build.flat import build_flat
+        from labeltree.trees.flat import build_flat
 
         return build_flat(Y.n_labels)
-    from labeltree.build.file import read_tree
+    from labeltree.trees.file import read_tree
 
     check_tree(config)
     return read_tree(config.tree, label_names)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from labeltree.build.complete import check_arity, check_counts
 from labeltree.tree import LabelTree
+from labeltree.trees.shapes import check_arity, check_counts
 
 
 def build_huffman(label_counts: ArrayLike, arity: int) -> LabelTree:
@@ -14,7 +14,7 @@ def build_huffman(label_counts: ArrayLike, arity: int) -> LabelTree:
 
     Ties go to single labels before groups, then to the lower id or the older group.
     """
-    from labeltree.kernels.tree import merge_huffman
+    from labeltree.kernels.trees.shapes import merge_huffman
 
     counts, arity = check_counts(label_counts), check_arity(arity)
     n_labels = len(counts)

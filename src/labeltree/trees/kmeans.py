@@ -8,12 +8,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from labeltree.build.complete import check_arity
-from labeltree.build.profiles import ENTRIES_PER_LABEL, strongest_entries
 from labeltree.data.rows import SparseRows
 from labeltree.errors import ParameterError, TreeError
 from labeltree.parallel import Pool, row_slices
 from labeltree.tree import LabelTree
+from labeltree.trees.profiles import ENTRIES_PER_LABEL, strongest_entries
+from labeltree.trees.shapes import check_arity
 
 # Groups with more entries are split step by step, their rows scored on all threads; the others are tasks of
 # their own. It must not depend on the number of threads: the two ways may differ in the last bit.
@@ -103,7 +103,7 @@ def _split_level(
     pool: Pool,
 ) -> NDArray[np.int64]:
     """Reorder the members of each group by part; returns the parts' sizes (n_groups, n_parts)."""
-    from labeltree.kernels.cluster import split_groups
+    from labeltree.kernels.trees.clusters import split_groups
 
     part_sizes = np.empty((len(starts), how.n_parts), np.int64)
     if len(starts) == 0:
@@ -138,7 +138,7 @@ def split_large(
     out_sizes: NDArray[np.int64],
 ) -> None:  # fmt: skip
     """What the kernel ``split_groups`` does with a group: the same steps, but scoring on all threads."""
-    from labeltree.kernels.cluster import is_lopsided, sort_members
+    from labeltree.kernels.trees.clusters import is_lopsided, sort_members
 
     rows, n_features = _gather_group(profiles, members)
     part = _split_in_steps(rows, n_features, state, how, pool)
@@ -151,7 +151,7 @@ def _split_in_steps(
     rows: _Rows, n_features: int, state: NDArray[np.uint64], how: Split, pool: Pool
 ) -> NDArray[np.int32]:
     """What the kernel ``split_group`` does."""
-    from labeltree.kernels import cluster
+    from labeltree.kernels.trees import clusters
 
     n_rows, n_columns = len(rows[0]) - 1, 1 if how.n_parts == 2 else how.n_parts
     sums = np.empty((n_features, how.n_parts), np.float32)
@@ -161,18 +161,18 @@ def _split_in_steps(
     part, new_part = np.full(n_rows, -1, np.int32), np.empty(n_rows, np.int32)
 
     def score(part_of_rows: slice) -> None:
-        cluster.score_rows(*rows, centroids, scale, part_of_rows.start, part_of_rows.stop, scores)
+        clusters.score_rows(*rows, centroids, scale, part_of_rows.start, part_of_rows.stop, scores)
 
-    cluster.seed_sums(*rows, how.n_parts, state, sums)
-    cluster.make_centroids(sums, centroids, scale)
+    clusters.seed_sums(*rows, how.n_parts, state, sums)
+    clusters.make_centroids(sums, centroids, scale)
     before = -1.0
-    for iteration in range(cluster.MAX_ITERATIONS):
+    for iteration in range(clusters.MAX_ITERATIONS):
         pool.map(score, row_slices(n_rows, pool.threads))
         is_first = iteration == 0
         if is_first:
             sums[:] = 0.0  # the seeds'
-        cluster.regroup_rows(*rows, scores, how.balanced or is_first, part, new_part, sums)
-        similarity = cluster.make_centroids(sums, centroids, scale) / n_rows
+        clusters.regroup_rows(*rows, scores, how.balanced or is_first, part, new_part, sums)
+        similarity = clusters.make_centroids(sums, centroids, scale) / n_rows
         if similarity < before:
             break
         part, new_part = new_part, part
@@ -184,7 +184,7 @@ def _split_in_steps(
 
 def _gather_group(profiles: SparseRows, members: NDArray[np.int32]) -> tuple[_Rows, int]:
     """The members' rows with features numbered anew, and how many features there are."""
-    from labeltree.kernels.cluster import gather_rows
+    from labeltree.kernels.trees.clusters import gather_rows
 
     n_entries = int(np.diff(profiles.indptr)[members].sum())
     indptr = np.empty(len(members) + 1, np.int64)

@@ -20,10 +20,10 @@ from numpy.typing import NDArray
 
 from labeltree.config import Config
 from labeltree.data.rows import LabelRows, SparseRows
-from labeltree.kernels.dense_arrays import Blocks
-from labeltree.kernels.link import SOFTMAX
-from labeltree.nodes.dense import DenseParameters, Report, Trainer
-from labeltree.nodes.dense_memory import aligned_zeros
+from labeltree.kernels.dense.arrays import Blocks
+from labeltree.kernels.links import SOFTMAX
+from labeltree.nodes.dense.buffers import aligned_zeros
+from labeltree.nodes.dense.fitting import DenseParameters, Report, Trainer
 from labeltree.parallel import Pool
 from labeltree.tree import LabelTree
 
@@ -100,7 +100,7 @@ class _LearnedTrainer(Trainer):
 
 def assign_labels(trainer: Trainer, rows: NDArray[np.int64]) -> NDArray[np.int32]:
     """(n_nodes,) the label of each leaf, as these rows would have it."""
-    from labeltree.kernels.learned import fill_children, measure_children
+    from labeltree.kernels.dense.learned import fill_children, measure_children
 
     tree, examples, parameters = trainer.tree, trainer.examples, trainer.parameters
     n_labels, arity = tree.n_labels, int(tree.n_children.max())

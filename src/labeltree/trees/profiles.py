@@ -71,7 +71,7 @@ def _side_by_side(left: SparseRows, right: SparseRows) -> SparseRows:
 
 def _mean_rows(X: SparseRows, Y: LabelRows, pool: Pool, max_entries: int | None) -> SparseRows:
     """The mean of the rows of X with each label, scaled to length 1."""
-    from labeltree.kernels.tree import group_rows_by_label, sum_profiles
+    from labeltree.kernels.trees.shapes import group_rows_by_label, sum_profiles
 
     label_indptr = np.zeros(Y.n_labels + 1, np.int64)
     label_rows = np.empty(len(Y.indices), np.int32)
@@ -95,7 +95,7 @@ def _mean_rows(X: SparseRows, Y: LabelRows, pool: Pool, max_entries: int | None)
 
 def strongest_entries(profiles: SparseRows, max_entries: int) -> SparseRows:
     """The profiles with at most so many entries each, those of the largest values."""
-    from labeltree.kernels.tree import keep_strongest
+    from labeltree.kernels.trees.shapes import keep_strongest
 
     lengths = np.diff(profiles.indptr)
     if lengths.max(initial=0) <= max_entries:

@@ -17,7 +17,8 @@ from labeltree.data.bad_lines import BadLines
 from labeltree.data.block import Block
 from labeltree.data.reading import read_blocks
 from labeltree.data.xmlc import read_xmlc
-from labeltree.kernels import scan, scan_xmlc
+from labeltree.kernels.scan import lines as scan
+from labeltree.kernels.scan import xmlc as scan_xmlc
 from labeltree.reference import scan as reference
 
 # What files are made of, and what breaks them; hypothesis shuffles the pieces.

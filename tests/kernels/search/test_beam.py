@@ -11,18 +11,37 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
-from strategies import chain_tree, feature_dicts, random_parameters, random_sparse, sparse_rows, with_link
-from test_predicting import Trees, ensembles, linked, links, make_model, random_rows
-from test_search import N_FEATURES, ZERO, Case, cases, tied_cases
+from support.searches import (
+    N_FEATURES,
+    ZERO,
+    Case,
+    Trees,
+    cases,
+    ensembles,
+    linked,
+    links,
+    make_model,
+    random_rows,
+    tied_cases,
+)
+from support.strategies import (
+    chain_tree,
+    feature_dicts,
+    random_parameters,
+    random_sparse,
+    sparse_rows,
+    with_link,
+)
 
 import labeltree
 from labeltree import LabelTree, cli
-from labeltree.build.complete import build_complete
-from labeltree.comparing import compare_searches
+from labeltree.cli import commands
+from labeltree.cli.comparing import compare_searches
 from labeltree.data.rows import LabelRows
 from labeltree.errors import ParameterError
-from labeltree.nodes.dense import DenseParameters
+from labeltree.nodes.dense.fitting import DenseParameters
 from labeltree.reference import search as reference
+from labeltree.trees.shapes import build_complete
 
 Found = tuple[NDArray[np.int32], NDArray[np.float32]]
 CLOSE = dict(rtol=1e-4, atol=1e-6)
@@ -361,7 +380,7 @@ def test_wrong_calls(
     arguments: tuple[str, ...], message: str, files: tuple[str, str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     command, *options = arguments
-    assert cli.main([command, *files, *options]) == cli.USAGE
+    assert cli.main([command, *files, *options]) == commands.USAGE
     assert message in capsys.readouterr().err
 
 

@@ -4,31 +4,19 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
-from strategies import chain_tree, pack_chunks, sparse_rows
-from test_nodes_dense import random_problem
-from test_nodes_sparse import METHODS, fit
+from support.problems import random_problem
+from support.sparse_problems import METHODS, fit, marginals
+from support.strategies import chain_tree, pack_chunks, sparse_rows
 
-from labeltree.build.flat import build_flat
 from labeltree.config import Config
+from labeltree.experts.tree_search import TreeSearch
 from labeltree.kernels.check import buckets_fit
-from labeltree.kernels.sparse_arrays import SparseParameters
-from labeltree.kernels.sparse_chunk import bucket_of
-from labeltree.predicting import TreeSearch
+from labeltree.kernels.sparse.arrays import SparseParameters
+from labeltree.kernels.sparse.chunk import bucket_of
 from labeltree.reference import search as reference
-from labeltree.tree import LabelTree
+from labeltree.trees.flat import build_flat
 
 ZERO = np.float32(0.0)
-
-
-def marginals(
-    tree: LabelTree, parameters: SparseParameters, rows: list[dict[int, float]], n_features: int
-) -> NDArray[np.float32]:
-    """(n_rows, n_labels) by the kernel."""
-    labels = np.tile(np.arange(tree.n_labels, dtype=np.int32), len(rows))
-    asked = (np.arange(len(rows) + 1) * tree.n_labels, labels)
-    search = TreeSearch(tree, parameters, n_features)
-    return search.score(sparse_rows(rows, n_features)[:3], asked, False).reshape(len(rows), tree.n_labels)
 
 
 @pytest.mark.parametrize("method", METHODS)

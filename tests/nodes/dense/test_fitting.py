@@ -3,64 +3,27 @@
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
-from strategies import chain_tree, feature_dicts, label_rows, label_trees, sparse_rows
+from support.problems import Problem, labelled, problems, random_problem
+from support.strategies import chain_tree, label_rows, label_trees, sparse_rows
 
 from labeltree import LabelTree
-from labeltree.build.flat import build_flat
 from labeltree.config import Config
 from labeltree.errors import TrainingError
-from labeltree.kernels.dense_parts import apply_sigmoid, apply_softmax
-from labeltree.nodes import dense
-from labeltree.nodes.dense import DenseParameters, Report, fit_dense, make_blocks
+from labeltree.kernels.dense.parts import apply_sigmoid, apply_softmax
+from labeltree.nodes.dense import fitting as dense
+from labeltree.nodes.dense.fitting import DenseParameters, Report, fit_dense, make_blocks
 from labeltree.parallel import Pool
 from labeltree.reference import search as reference_search
 from labeltree.reference import training as reference
 from labeltree.reference.training import Example
-
-N_FEATURES = 7
-
-
-class Problem(NamedTuple):
-    tree: LabelTree
-    examples: list[Example]
-    n_features: int = N_FEATURES
-
-
-@st.composite
-def problems(draw: st.DrawFn, least_labels: int = 0) -> Problem:
-    """A tree and a few examples: some without features, without labels (if allowed), or of weight 0."""
-    tree = draw(label_trees())
-    n_rows = draw(st.integers(1, 10))
-    features = draw(feature_dicts(N_FEATURES, n_rows))
-    label_sets = st.sets(
-        st.integers(0, tree.n_labels - 1), min_size=least_labels, max_size=min(4, tree.n_labels)
-    )
-    weights = st.sampled_from([1.0, 1.0, 0.0, 0.5, 3.0])
-    rows = [Example(row, draw(label_sets), draw(weights)) for row in features]
-    return Problem(tree, rows)
-
-
-def random_problem(tree: LabelTree, n_rows: int, seed: int, n_features: int = 40) -> Problem:
-    random = np.random.default_rng(seed)
-    rows = []
-    for _ in range(n_rows):
-        used = random.choice(n_features, random.integers(0, 12), replace=False)
-        features = {int(feature): float(random.normal()) for feature in used}
-        labels = random.choice(tree.n_labels, random.integers(0, min(5, tree.n_labels)), replace=False)
-        rows.append(Example(features, set(labels.tolist()), float(random.choice([1.0, 0.5, 2.0]))))
-    return Problem(tree, rows, n_features)
-
-
-def labelled(problem: Problem) -> Problem:
-    """Without the examples that have no label, which a softmax cannot use."""
-    return problem._replace(examples=[example for example in problem.examples if example.labels])
+from labeltree.trees.flat import build_flat
 
 
 def fit(

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 from numpy.typing import NDArray
 
-from labeltree.nodes import quantized
-from labeltree.nodes.dense import DenseParameters
-from labeltree.nodes.quantized import QuantizedParameters, quantize
+from labeltree.nodes.dense import quantized
+from labeltree.nodes.dense.fitting import DenseParameters
+from labeltree.nodes.dense.quantized import QuantizedParameters, quantize
 
 vectors = arrays.arrays(
     np.float32,

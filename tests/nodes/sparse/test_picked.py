@@ -11,24 +11,24 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
-from strategies import chain_tree, grow_tree
-from test_nodes_dense import Problem, labelled, problems, random_problem
-from test_nodes_sparse import EXACT, Pushed, arrays_of, assert_close, fit, same_bytes, solve, sum_pushes
-from test_search_sparse import marginals as plt_marginals
+from support.problems import Problem, labelled, problems, random_problem
+from support.sparse_problems import EXACT, Pushed, arrays_of, assert_close, fit, same_bytes, solve, sum_pushes
+from support.sparse_problems import marginals as plt_marginals
+from support.strategies import chain_tree, grow_tree
 
 import labeltree
 from labeltree import LabelTree
-from labeltree.build.complete import build_complete
-from labeltree.build.flat import build_flat
 from labeltree.config import Config
 from labeltree.errors import TrainingError
-from labeltree.nodes import sparse_picked
-from labeltree.nodes.sparse import choose_held_out
-from labeltree.predicting import TreeSearch
+from labeltree.experts.tree_search import TreeSearch
+from labeltree.nodes.sparse import picked as sparse_picked
+from labeltree.nodes.sparse.fitting import choose_held_out
 from labeltree.reference import picked as reference
 from labeltree.reference.search import marginals
 from labeltree.reference.sparse import BIAS, decode, rounded
 from labeltree.reference.training import Example, children_of, softmax_bias
+from labeltree.trees.flat import build_flat
+from labeltree.trees.shapes import build_complete
 
 SOLVERS: dict[str, dict[str, Any]] = {
     "dual": dict(link="hsm"),

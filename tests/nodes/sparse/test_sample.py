@@ -6,15 +6,15 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from labeltree.build import build_tree
 from labeltree.config import Config
 from labeltree.data.rows import LabelRows, SparseRows, pointers
-from labeltree.defaults import resolve
-from labeltree.nodes import sparse_sample
-from labeltree.nodes.sparse import fit_sparse
-from labeltree.nodes.sparse_sample import sampled_bytes
+from labeltree.nodes.defaults import resolve
+from labeltree.nodes.sparse import sample as sparse_sample
+from labeltree.nodes.sparse.fitting import fit_sparse
+from labeltree.nodes.sparse.sample import sampled_bytes
 from labeltree.parallel import Pool
 from labeltree.tree import LabelTree
+from labeltree.trees import build_tree
 
 N_ROWS, N_FEATURES, N_LABELS = 3000, 400, 300
 

@@ -21,7 +21,7 @@ import numpy as np
 from labeltree.kernels.addresses import borrow
 from labeltree.kernels.arithmetic import call_for, sum_rows
 from labeltree.kernels.atomic import atomic_add, atomic_load, yield_thread
-from labeltree.kernels.dense_parts import (
+from labeltree.kernels.dense.parts import (
     call_for_rows,
     count_learned,
     embed_row,
@@ -29,7 +29,7 @@ from labeltree.kernels.dense_parts import (
     nothing_if_finite,
     score_block,
 )
-from labeltree.kernels.dense_plan import plan_features, plan_visits
+from labeltree.kernels.dense.plan import plan_features, plan_visits
 from labeltree.kernels.jit import inlined, kernel
 
 ABANDONED = 96  # where in Buffers.sync to put a 1 when a thread will not come

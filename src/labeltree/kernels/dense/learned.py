@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from labeltree.kernels.arithmetic import score_rows
-from labeltree.kernels.dense_parts import embed_row
+from labeltree.kernels.dense.parts import embed_row
 from labeltree.kernels.jit import helper, inlined, kernel
 
 _ROUNDING = 1e-9  # a mean probability that differs by less is the same

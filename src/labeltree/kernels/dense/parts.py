@@ -9,7 +9,7 @@ import numpy as np
 from labeltree.kernels.arithmetic import call_for, fast_exp, score_rows, sum_rows
 from labeltree.kernels.atomic import prefetch
 from labeltree.kernels.jit import inlined
-from labeltree.kernels.link import SIGMOID, SOFTMAX
+from labeltree.kernels.links import SIGMOID, SOFTMAX
 
 _LEAST_LIKELIHOOD = 1e-7  # of a node, so that one example cannot drown the sum of losses
 # Beyond this score a chance is 0 or 1 for every purpose, but what it is multiplied with would be so small

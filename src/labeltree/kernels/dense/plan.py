@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from labeltree.kernels.jit import helper, inlined, kernel
-from labeltree.kernels.link import SOFTMAX
+from labeltree.kernels.links import SOFTMAX
 from labeltree.kernels.random import random_at
 
 

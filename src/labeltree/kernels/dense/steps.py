@@ -11,7 +11,7 @@ import math
 import numpy as np
 
 from labeltree.kernels.addresses import borrow
-from labeltree.kernels.dense_parts import (
+from labeltree.kernels.dense.parts import (
     call_for_rows,
     count_learned,
     embed_row,
@@ -19,7 +19,7 @@ from labeltree.kernels.dense_parts import (
     nothing_if_finite,
     score_block,
 )
-from labeltree.kernels.dense_plan import find_visits
+from labeltree.kernels.dense.plan import find_visits
 from labeltree.kernels.jit import inlined, kernel
 
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 import numpy as np
 
 from labeltree.kernels.jit import inlined
-from labeltree.kernels.link import SIGMOID
-from labeltree.kernels.search import (
+from labeltree.kernels.links import SIGMOID
+from labeltree.kernels.search.exact import (
     FIRST_QUEUE,
     keep_best,
     log_of_least,

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from labeltree.kernels.addresses import address_table, frozen, matrix_at, vector_at
 from labeltree.kernels.arithmetic import call_for, score_rows, sum_rows
 from labeltree.kernels.jit import inlined, kernel
-from labeltree.kernels.search import (
+from labeltree.kernels.search.beam import search_beam
+from labeltree.kernels.search.exact import (
     Kernels,
     finish_scores,
     log_of_least,
@@ -28,8 +29,7 @@ from labeltree.kernels.search import (
     search_row,
     search_topk,
 )
-from labeltree.kernels.search_beam import search_beam
-from labeltree.kernels.short_text import row_at, transform_text
+from labeltree.kernels.text.short import row_at, transform_text
 
 _LARGEST = np.float32(1e15)  # of a hidden vector's entries: scores from them stay finite
 

@@ -16,8 +16,8 @@ from labeltree.kernels.addresses import frozen
 from labeltree.kernels.arithmetic import fast_exp
 from labeltree.kernels.check import CANONICAL, check_row
 from labeltree.kernels.jit import generic, inlined
-from labeltree.kernels.link import SIGMOID, SOFTMAX
-from labeltree.kernels.weights import NORM_NONE, normalize_row
+from labeltree.kernels.links import SIGMOID, SOFTMAX
+from labeltree.kernels.text.counts import NORM_NONE, normalize_row
 
 FIRST_QUEUE = 512
 _LARGEST = np.float32(1e30)  # of w·x: with any finite bias it stays finite

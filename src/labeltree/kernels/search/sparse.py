@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 
 from labeltree.kernels.addresses import address_table, frozen, matrix_at, vector_at
 from labeltree.kernels.jit import inlined, kernel
-from labeltree.kernels.search import (
+from labeltree.kernels.search.beam import search_beam
+from labeltree.kernels.search.exact import (
     Kernels,
     finish_scores,
     log_of_least,
@@ -30,10 +31,9 @@ from labeltree.kernels.search import (
     search_row,
     search_topk,
 )
-from labeltree.kernels.search_beam import search_beam
-from labeltree.kernels.short_text import row_at, transform_text
-from labeltree.kernels.sparse_arrays import SparseParameters
-from labeltree.kernels.sparse_chunk import bucket_of
+from labeltree.kernels.sparse.arrays import SparseParameters
+from labeltree.kernels.sparse.chunk import bucket_of
+from labeltree.kernels.text.short import row_at, transform_text
 
 _LARGEST = np.float32(1e30)  # of a row's values: sums of their products with bytes stay finite
 _STAGE = 128  # features that are looked up together

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from labeltree.kernels.jit import inlined, kernel
-from labeltree.kernels.sparse import shrink
+from labeltree.kernels.sparse.passes import shrink
 
 
 @inlined

@@ -10,7 +10,7 @@ import numpy as np
 
 from labeltree.kernels.arithmetic import fast_exp
 from labeltree.kernels.jit import generic, inlined
-from labeltree.kernels.sparse_arrays import (
+from labeltree.kernels.sparse.arrays import (
     LogLoss,
     OnlineLogLoss,
     OnlineSoftmax,

@@ -11,8 +11,8 @@ import numpy as np
 
 from labeltree.kernels.jit import inlined, kernel
 from labeltree.kernels.random import random_at, shuffle
-from labeltree.kernels.sparse_arrays import FEW_LANES, LANES
-from labeltree.kernels.sparse_methods import change_dual
+from labeltree.kernels.sparse.arrays import FEW_LANES, LANES
+from labeltree.kernels.sparse.methods import change_dual
 
 _RESTING = 0.1  # an example that moves less than this part of the tolerance rests ...
 _REST = 4  # ... until every so-many-th pass

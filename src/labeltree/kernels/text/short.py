@@ -6,9 +6,9 @@ import numpy as np
 
 from labeltree.kernels.addresses import frozen, vector_at
 from labeltree.kernels.jit import helper, inlined
-from labeltree.kernels.strings import find_strings
-from labeltree.kernels.text import DONE, Pieces, TextOptions, split_row
-from labeltree.kernels.weights import add_ngrams, count_rows, weigh_rows
+from labeltree.kernels.text.counts import add_ngrams, count_rows, weigh_rows
+from labeltree.kernels.text.strings import find_strings
+from labeltree.kernels.text.words import DONE, Pieces, TextOptions, split_row
 
 # Places in ``table``, the addresses of the features' arrays ...
 SLOTS, RECORDS, BUCKET_ROW, IDF, LOWER_CASE, NO_PREFIX, SETTINGS = range(7)

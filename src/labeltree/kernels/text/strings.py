@@ -1,8 +1,8 @@
 """Tables of distinct strings: which id has a string, and which string has an id.
 
 A string is a record of 64-bit words: id and length in the first, then its bytes in packed form (see
-:mod:`labeltree.kernels.text`). A slot holds half of the hash and the place of the record, so that looking
-up a string touches two places in memory, however large the table is.
+:mod:`.words`). A slot holds half of the hash and the place of the record, so that looking up a string touches
+two places in memory, however large the table is.
 
 A string is at most ``MOST_AWAY`` slots behind the one that its hash names, and on average ``MEAN_AWAY`` at
 most. Hashes of words as they come keep to that by far. Where someone has chosen words so that they do not,

@@ -1,4 +1,4 @@
-"""Room that training of dense nodes works in; :mod:`labeltree.kernels.dense_arrays` says what is what."""
+"""Room that training of dense nodes works in; :mod:`labeltree.kernels.dense.arrays` says what is what."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labeltree.data.rows import SparseRows
-from labeltree.kernels.dense_arrays import Blocks, Buffers, Plan, Scratch
+from labeltree.kernels.dense.arrays import Blocks, Buffers, Plan, Scratch
 from labeltree.tree import LabelTree
 
 

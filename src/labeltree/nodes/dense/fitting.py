@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from labeltree.config import Config, takes_steps
 from labeltree.data.rows import LabelRows, SparseRows
 from labeltree.errors import TrainingError
-from labeltree.kernels.dense_arrays import Blocks, Examples, Parameters, Step
-from labeltree.kernels.link import SOFTMAX, link_code
-from labeltree.nodes.dense_memory import (
+from labeltree.kernels.dense.arrays import Blocks, Examples, Parameters, Step
+from labeltree.kernels.links import SOFTMAX, link_code
+from labeltree.nodes.dense.buffers import (
     aligned_zeros,
     largest_batch,
     make_buffers,
@@ -147,7 +147,7 @@ class Trainer:
         return float(loss[0]) if np.isfinite(squares) else math.inf
 
     def _take_steps(self, rows: NDArray[np.int64], n_seen: int, step: Step, out_loss: NDArray) -> None:
-        from labeltree.kernels.dense_steps import train_steps
+        from labeltree.kernels.dense.steps import train_steps
 
         train_steps(
             self.examples, self.blocks, self.parameters, self.plan, self.buffers, rows, n_seen, step,
@@ -155,7 +155,7 @@ class Trainer:
         )  # fmt: skip
 
     def _take_batches(self, rows: NDArray[np.int64], n_seen: int, step: Step, out_loss: NDArray) -> None:
-        from labeltree.kernels.dense import ABANDONED, train_batches
+        from labeltree.kernels.dense.batches import ABANDONED, train_batches
 
         n_threads = len(self.scratch)
 
@@ -206,7 +206,7 @@ def _first_bias(
     examples: Examples, tree: LabelTree, blocks: Blocks
 ) -> tuple[NDArray[np.float32], NDArray[np.int64], NDArray[np.int64]]:
     """The frequencies of nodes as scores; and the visits and positive nodes of each example."""
-    from labeltree.kernels.dense_plan import count_visits, weigh_picked
+    from labeltree.kernels.dense.plan import count_visits, weigh_picked
 
     n_visits = np.empty(len(examples.weight), np.int64)
     n_positives = np.empty(len(examples.weight), np.int64)

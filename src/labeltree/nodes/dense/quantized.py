@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from labeltree.nodes.dense import DenseParameters
+from labeltree.nodes.dense.fitting import DenseParameters
 
 _LARGEST = 127  # -128 is not used: rounding is symmetric
 _VALUES_AT_A_TIME = 1 << 20

@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 
 from labeltree.config import Config
 from labeltree.data.rows import LabelRows, SparseRows
-from labeltree.kernels.sparse_arrays import Rows, SparseParameters
-from labeltree.nodes.sparse_packing import Solved, assemble
-from labeltree.nodes.sparse_picked import PickedTasks
-from labeltree.nodes.sparse_tasks import Scratch, Tasks
+from labeltree.kernels.sparse.arrays import Rows, SparseParameters
+from labeltree.nodes.sparse.packing import Solved, assemble
+from labeltree.nodes.sparse.picked import PickedTasks
+from labeltree.nodes.sparse.tasks import Scratch, Tasks
 from labeltree.parallel import Pool
 from labeltree.tree import LabelTree
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labeltree.data.rows import pointers
-from labeltree.kernels.sparse_arrays import Chunk, SparseParameters
+from labeltree.kernels.sparse.arrays import Chunk, SparseParameters
 
 ROWS_PER_BUCKET = 3
 _STEPS = np.float32(127.0)
@@ -36,7 +36,7 @@ def pack_chunk(
 
     Behind the rows of the features stands that of the bias, if there is one.
     """
-    from labeltree.kernels.sparse_chunk import count_entries, fill_chunk, largest_weights
+    from labeltree.kernels.sparse.chunk import count_entries, fill_chunk, largest_weights
 
     n_children, n_features, n_columns = len(is_learned), len(features), weights.shape[1]
     shrinkage = np.float32(l1)

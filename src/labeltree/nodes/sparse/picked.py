@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labeltree.errors import TrainingError
-from labeltree.kernels.sparse_arrays import Gathered, OnlineSoftmax, SoftmaxLoss, State, padded
-from labeltree.nodes.dense import softmax_bias
-from labeltree.nodes.sparse_tasks import Scratch, Tasks, online_step
+from labeltree.kernels.sparse.arrays import Gathered, OnlineSoftmax, SoftmaxLoss, State, padded
+from labeltree.nodes.dense.fitting import softmax_bias
+from labeltree.nodes.sparse.tasks import Scratch, Tasks, online_step
 
 MOST_BYTES = 4 << 30  # that the weights and variables of one parent's children may take
 
@@ -27,7 +27,7 @@ class PickedTasks(Tasks):
     """
 
     def _constants(self, node_weight: NDArray[np.float64]) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
-        from labeltree.kernels.sparse import fill_shares
+        from labeltree.kernels.sparse.passes import fill_shares
 
         tree, Y = self.tree, self.Y
         self.shares = np.empty(len(self.node_rows), np.float32)
@@ -98,7 +98,7 @@ class PickedTasks(Tasks):
     def _train(self, task: int, examples: Gathered, state: State, n_passes: int, with_held_out: bool) -> int:
         if self.config.solver != "sgd":
             return super()._train(task, examples, state, n_passes, with_held_out)
-        from labeltree.kernels.sparse import mark_picked
+        from labeltree.kernels.sparse.passes import mark_picked
 
         first, last = self.nodes_of(task)
         tree, Y = self.tree, self.Y

@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 
 from labeltree.config import Config
 from labeltree.data.rows import LabelRows, SparseRows
-from labeltree.kernels.sparse_arrays import FEW_LANES, Rows
-from labeltree.nodes.sparse_packing import ROWS_PER_BUCKET, Solved
-from labeltree.nodes.sparse_picked import PickedTasks
-from labeltree.nodes.sparse_tasks import Scratch, Tasks
+from labeltree.kernels.sparse.arrays import FEW_LANES, Rows
+from labeltree.nodes.sparse.packing import ROWS_PER_BUCKET, Solved
+from labeltree.nodes.sparse.picked import PickedTasks
+from labeltree.nodes.sparse.tasks import Scratch, Tasks
 from labeltree.tree import LabelTree
 
 SHARE = 0.05  # of the work of a level ...

@@ -10,9 +10,8 @@ from numpy.typing import NDArray
 
 from labeltree.config import Config
 from labeltree.data.rows import LabelRows
-from labeltree.defaults import loss_of, resolve
 from labeltree.errors import TrainingError
-from labeltree.kernels.sparse_arrays import (
+from labeltree.kernels.sparse.arrays import (
     LANES,
     Gathered,
     LogLoss,
@@ -22,8 +21,9 @@ from labeltree.kernels.sparse_arrays import (
     State,
     padded,
 )
-from labeltree.nodes.dense import initial_bias, make_blocks
-from labeltree.nodes.sparse_packing import NotFinite, Solved, pack_chunk
+from labeltree.nodes.defaults import loss_of, resolve
+from labeltree.nodes.dense.fitting import initial_bias, make_blocks
+from labeltree.nodes.sparse.packing import NotFinite, Solved, pack_chunk
 from labeltree.tree import LabelTree
 
 # The log-odds that a score stands for. A squared hinge's ones rank labels as exp(-max(0, 1 - s)³) does, the
@@ -52,7 +52,7 @@ class Tasks:
     """One task per chunk of siblings: gather their parent's rows, solve, prune."""
 
     def __init__(self, rows: Rows, Y: LabelRows, tree: LabelTree, config: Config, seed: int) -> None:
-        from labeltree.kernels.sparse import count_positive, fill_positive
+        from labeltree.kernels.sparse.passes import count_positive, fill_positive
 
         self.rows, self.Y, self.tree, self.seed = rows, Y, tree, seed
         self.config = config = resolve(config, "sparse", Y.n_labels, Y.examples_per_label)
@@ -129,7 +129,7 @@ class Tasks:
 
     def _train(self, task: int, examples: Gathered, state: State, n_passes: int, with_held_out: bool) -> int:
         """At most so many passes; how many there were."""
-        from labeltree.kernels.sparse import train_passes
+        from labeltree.kernels.sparse.passes import train_passes
 
         tolerance = self._tolerance(with_held_out, state.weights.shape[1])
         return train_passes(self.method_of(task), examples, state, n_passes, tolerance, with_held_out)
@@ -144,7 +144,7 @@ class Tasks:
         )
 
     def _gather(self, task: int, scratch: Scratch) -> tuple[Gathered, NDArray[np.int32]]:
-        from labeltree.kernels.sparse import gather_positive
+        from labeltree.kernels.sparse.passes import gather_positive
 
         first, last = self.nodes_of(task)
         parent = int(self.tree.parent[first])
@@ -161,7 +161,7 @@ class Tasks:
         self, chosen: NDArray[np.int32], n_positive: int, scratch: Scratch
     ) -> tuple[Gathered, NDArray[np.int32]]:
         """The chosen rows as examples, with room for their positive children; and their features."""
-        from labeltree.kernels.sparse import gather_examples
+        from labeltree.kernels.sparse.passes import gather_examples
 
         n, bias = len(chosen), np.float32(self.config.bias)
         n_entries = int((self.rows.indptr[chosen + 1] - self.rows.indptr[chosen]).sum())

@@ -1,0 +1,1 @@
+"""Training and packing of sparse nodes."""

@@ -1,0 +1,1 @@
+"""Sparse nodes: a node scores w·x, a pruned linear model of its own."""

@@ -1,0 +1,1 @@
+"""Training: data in, model out. Start reading at ``driver``."""

@@ -1,0 +1,141 @@
+"""Sparse nodes fitted to small problems, and how near the results are."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from support.problems import Problem
+from support.strategies import label_rows, sparse_rows
+
+from labeltree import LabelTree
+from labeltree.config import Config
+from labeltree.data.rows import LabelRows, SparseRows
+from labeltree.experts.tree_search import TreeSearch
+from labeltree.kernels.sparse.arrays import Rows, SparseParameters
+from labeltree.nodes.sparse.fitting import SparseFit, choose_held_out, fit_sparse
+from labeltree.nodes.sparse.picked import PickedTasks
+from labeltree.nodes.sparse.tasks import Scratch, Tasks
+from labeltree.parallel import Pool
+from labeltree.reference import sparse as reference
+from labeltree.reference.sparse import BIAS, Weights
+
+EXACT: dict[str, Any] = dict(tolerance=0.0, rare_weight=0.0)  # every pass is made
+
+
+METHODS: dict[str, dict[str, Any]] = {
+    "squared-hinge": dict(loss="squared-hinge"),
+    "log": dict(loss="log"),
+    "sgd": dict(solver="sgd"),
+}
+
+
+def arrays_of(problem: Problem) -> tuple[SparseRows, LabelRows, NDArray[np.float32]]:
+    return (
+        sparse_rows([dict(example.features) for example in problem.examples], problem.n_features),
+        label_rows([example.labels for example in problem.examples], problem.tree.n_labels),
+        np.array([example.weight for example in problem.examples], np.float32),
+    )
+
+
+def fit(
+    problem: Problem, config: Config, *, seed: int = 3, threads: int = 1
+) -> tuple[SparseFit, list[float]]:
+    X, Y, weight = arrays_of(problem)
+    heard: list[float] = []
+    with Pool(threads) as pool:
+        fitted = fit_sparse(
+            X, Y, problem.tree, config, weight=weight, seed=seed, pool=pool, report=heard.append
+        )
+    return fitted, heard
+
+
+def solve(problem: Problem, config: Config, *, seed: int = 3) -> dict[int, Weights]:
+    """The weights of each learned node as the kernel leaves them, before they are pruned and rounded."""
+    X, Y, weight = arrays_of(problem)
+    held_out = np.zeros(X.n_rows, np.bool_)
+    held_out[choose_held_out(weight)] = True
+    kind = PickedTasks if config.link == "hsm" else Tasks
+    tasks = kind(Rows(*X[:3], weight, held_out), Y, problem.tree, config, seed)
+    l1 = config.l1 if config.solver == "dual" else 0.0
+    found: dict[int, Weights] = {}
+
+    def keep(chunk: int, weights: NDArray[np.float32], features: NDArray[np.int32]) -> Any:
+        names = features.tolist() + [BIAS] * (config.bias > 0)
+        for node in range(tasks.start[chunk], tasks.start[chunk + 1]):
+            column = weights[:, node - tasks.start[chunk]].astype(float).tolist()
+            if tasks.is_learned[node]:
+                found[node] = reference.shrink(dict(zip(names, column, strict=True)), l1)
+
+    tasks.pack = keep  # type: ignore[method-assign]
+    scratch = Scratch(X.n_columns, X.n_rows)
+    for task in np.flatnonzero(tasks.cost > 0):
+        tasks.solve(int(task), scratch)
+    return found
+
+
+def assert_close(found: dict[int, Weights], expected: dict[int, Weights], tolerance: float) -> None:
+    assert found.keys() == expected.keys()
+    for node in expected:
+        features = sorted(found[node].keys() | expected[node].keys())
+        np.testing.assert_allclose(
+            [found[node].get(feature, 0.0) for feature in features],
+            [expected[node].get(feature, 0.0) for feature in features],
+            rtol=tolerance,
+            atol=tolerance,
+        )
+
+
+def same_bytes(a: SparseParameters, b: SparseParameters) -> bool:
+    return all(x.tobytes() == y.tobytes() for x, y in zip(a, b, strict=True))
+
+
+class Pushed(NamedTuple):
+    """An example at the end of training."""
+
+    features: Weights
+    push: float  # its dual variable, with the sign of what it adds to the weights
+    cost: float
+
+
+def sum_pushes(seen: list[Pushed], config: Config, total: float) -> tuple[Weights, Weights]:
+    """What the examples add to each weight, and how far from that float32 and the tolerance may leave it.
+
+    ``total`` is what the dual variables of all siblings sum up to at most. Three things are not exact:
+
+    * A variable moves until its next step is rounded away: when that is smaller than the last digit of the
+      variable (at most the cost, or what the squared hinge makes of it), or that of the score.
+    * In the last pass the variables of siblings moved by ``tolerance * total`` at most. That changed scores
+      of examples that had been visited before by |x|² times as much.
+    * Weights are the sum of all moves there were. Each was rounded, and the variable's may have been rounded
+      otherwise.
+
+    A variable follows its score by 2 * cost at most; steps of a softmax are that much shorter.
+    """
+    rounding = 2.0**-24  # of a float32 ...
+    digit = 4 * rounding  # ... and a few on the way
+    n_passes = config.max_iterations
+    move = config.tolerance * total
+    squares = max((sum(value**2 for value in one.features.values()) for one in seen), default=0.0)
+    summed: Weights = {}
+    error: Weights = {}
+    for features, push, cost in seen:
+        size = max(abs(push), cost)
+        off = move + 2 * cost * (digit * (1.0 + squares * size) + squares * move) + n_passes * rounding * size
+        for feature, value in features.items():
+            summed[feature] = summed.get(feature, 0.0) + push * value
+            error[feature] = error.get(feature, 0.0) + abs(value) * off
+    for feature, weight in summed.items():
+        error[feature] += n_passes * len(seen) * rounding * (0.1 + abs(weight))
+    return summed, error
+
+
+def marginals(
+    tree: LabelTree, parameters: SparseParameters, rows: list[dict[int, float]], n_features: int
+) -> NDArray[np.float32]:
+    """(n_rows, n_labels) by the kernel."""
+    labels = np.tile(np.arange(tree.n_labels, dtype=np.int32), len(rows))
+    asked = (np.arange(len(rows) + 1) * tree.n_labels, labels)
+    search = TreeSearch(tree, parameters, n_features)
+    return search.score(sparse_rows(rows, n_features)[:3], asked, False).reshape(len(rows), tree.n_labels)
