@@ -17,7 +17,7 @@ from experiments.theory_exact import Array, Distribution
 from labeltree.reference import search as reference_search
 from labeltree.reference import training as reference_training
 from labeltree.tree import LabelTree
-from labeltree.trees.huffman import build_huffman
+from labeltree.trees.shapes import build_huffman
 
 EXACT = 1e-12  # what rounding may do to sums of probabilities
 N_LABELS = (2, 3, 4, 5)

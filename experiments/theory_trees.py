@@ -12,9 +12,7 @@ import numpy as np
 from experiments.theory_exact import Array, Distribution, node_indicator
 from labeltree.data.rows import LabelRows, pointers
 from labeltree.tree import LabelTree
-from labeltree.trees.flat import build_flat
-from labeltree.trees.huffman import build_huffman
-from labeltree.trees.shapes import build_complete
+from labeltree.trees.shapes import build_complete, build_flat, build_huffman
 
 Nested = int | tuple["Nested", ...]  # a label, or the parts of an inner node
 

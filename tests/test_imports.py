@@ -19,7 +19,7 @@ HEAVY = ("numpy", "numba", "scipy", "sklearn", "safetensors", "tqdm", "llvmlite"
 # From the bottom up: a part imports only from lower lines, and from itself.
 # A part is a folder or a module; a module named here stands by itself, not with its folder.
 LAYERS = (
-    "errors wording storage/files",
+    "errors wording table storage/files",
     "parameter",
     "config parallel kernels storage/__init__ storage/card storage/container_read storage/tensors",
     "query nodes/defaults storage/container",

@@ -17,8 +17,8 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_dat
 from labeltree.config import check_names, parameters
 from labeltree.data.labels import label_rows
 from labeltree.data.matrices import is_sparse
+from labeltree.data.memory import row_weights
 from labeltree.data.rows import LabelRows, pointers
-from labeltree.data.weights import row_weights
 from labeltree.errors import DataError, ParameterError, show
 from labeltree.parameter import Parameter, parsed, plain
 from labeltree.query import DEFAULT_BEAM, check_search

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from labeltree.data.block import Block
 from labeltree.data.memory import text_blocks, texts_to_block
+from labeltree.data.rows import Block
 from labeltree.errors import DataError
 
 

@@ -24,7 +24,7 @@ from labeltree.errors import DataError, ParameterError
 from labeltree.experts.ensemble import best_of_trees, merge_labels
 from labeltree.experts.tree_search import TreeSearch
 from labeltree.reference import search as reference
-from labeltree.trees.flat import build_flat
+from labeltree.trees.shapes import build_flat
 
 N_FEATURES = 6
 CLOSE = dict(rtol=1e-4, atol=1e-6)

@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 
 from labeltree.config import Config, make_config
 from labeltree.data.bad_lines import BadLines
-from labeltree.data.block import Block
-from labeltree.data.rows import LabelRows, SparseRows
+from labeltree.data.rows import Block, LabelRows, SparseRows
 from labeltree.errors import CorruptedModelError, DataError
 from labeltree.features import splitting
 from labeltree.features.strings import StringTable

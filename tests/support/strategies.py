@@ -16,7 +16,7 @@ from labeltree.kernels.sparse.arrays import SparseParameters
 from labeltree.nodes.dense.fitting import DenseParameters
 from labeltree.nodes.dense.quantized import quantize
 from labeltree.nodes.sparse.tasks import chunk_starts
-from labeltree.trees.flat import build_flat
+from labeltree.trees.shapes import build_flat
 
 WIDE = 150  # labels of a flat tree: three blocks of siblings
 

@@ -21,7 +21,7 @@ from labeltree.experts.tree_search import TreeSearch
 from labeltree.parallel import Pool
 from labeltree.reference.sparse import calibrated, calibration_loss
 from labeltree.training.calibration import calibrate, fit_map
-from labeltree.trees.flat import build_flat
+from labeltree.trees.shapes import build_flat
 
 
 def draw_pairs(n: int, seed: int, true_map: tuple[float, float, float]) -> tuple[NDArray, NDArray]:

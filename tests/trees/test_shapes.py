@@ -8,9 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from labeltree.errors import ParameterError, TreeError
-from labeltree.trees.flat import build_flat
-from labeltree.trees.huffman import build_huffman
-from labeltree.trees.shapes import build_complete, build_shuffled
+from labeltree.trees.shapes import build_complete, build_flat, build_huffman, build_shuffled
 
 
 @given(st.lists(st.integers(0, 9), min_size=1, max_size=60), st.integers(2, 9))

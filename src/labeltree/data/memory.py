@@ -1,4 +1,4 @@
-"""Texts given in memory as blocks of rows."""
+"""What is given in memory: texts as blocks of rows, and weights of rows."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from labeltree.data.block import Block
-from labeltree.data.rows import pointers
+from labeltree.data.rows import Block, pointers
 from labeltree.errors import DataError, show
 
 BLOCK_ROWS = 1 << 14
@@ -84,3 +83,24 @@ def _bad_text(texts: list[Any], first_row: int) -> str:
 def _check_texts(texts: Any) -> None:
     if isinstance(texts, (str, bytes)) or not isinstance(texts, Iterable):
         raise DataError(f"X must be a list of texts, but is {show(texts, 40)}; wrap a single text in a list")
+
+
+def row_weights(sample_weight: Any, n_rows: int) -> NDArray[np.float32]:
+    """One finite number of at least 0 per row, not all of them 0; without weights every row has 1."""
+    if sample_weight is None:
+        return np.ones(n_rows, np.float32)
+    try:
+        with np.errstate(over="ignore"):  # what overflows is found by the check of finite values
+            weights = np.ascontiguousarray(sample_weight, np.float32)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise DataError(f"sample_weight must have numbers only, that a float can hold ({error})") from error
+    if weights.shape != (n_rows,):
+        raise DataError(f"sample_weight must have shape ({n_rows},), one per row, but has {weights.shape}")
+    wrong = np.flatnonzero(~np.isfinite(weights) | (weights < 0))
+    if len(wrong):
+        raise DataError(
+            f"sample_weight, row {wrong[0]}: must be finite and at least 0, but is {weights[wrong[0]]}"
+        )
+    if not weights.any():
+        raise DataError("sample_weight is zero for every row; at least one weight must be positive")
+    return weights

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from labeltree.data.bad_lines import BadLines
-from labeltree.data.block import Block
 from labeltree.data.formats import UTF8_MARK, check_format, detect_format
 from labeltree.data.opening import BLOCK_BYTES, Source
+from labeltree.data.rows import Block
 from labeltree.data.text_formats import find_lines, make_block
 from labeltree.errors import ParameterError
 

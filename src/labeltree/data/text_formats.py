@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labeltree.data.bad_lines import BadLines, line_message
-from labeltree.data.block import Block
+from labeltree.data.rows import Block
 from labeltree.kernels.scan import json as scan_json
 from labeltree.kernels.scan import lines as scan
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from labeltree.config import Config
 from labeltree.data.bad_lines import BadLines, line_message
-from labeltree.data.block import Block
+from labeltree.data.rows import Block
 from labeltree.kernels.text.words import (
     BAD_END,
     BAD_START,

@@ -10,9 +10,8 @@ from numpy.typing import NDArray
 
 from labeltree.config import Config
 from labeltree.data.bad_lines import BadLines
-from labeltree.data.block import Block
 from labeltree.data.memory import texts_to_block
-from labeltree.data.rows import LabelRows, SparseRows
+from labeltree.data.rows import Block, LabelRows, SparseRows
 from labeltree.errors import CorruptedModelError
 from labeltree.features.counting import (
     MOST_IDF,

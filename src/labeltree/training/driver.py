@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labeltree.config import Config, make_config, node_kinds
-from labeltree.data.weights import row_weights
+from labeltree.data.memory import row_weights
 from labeltree.errors import ParameterError, show
 from labeltree.experts.tree_search import Parameters
 from labeltree.model import Model

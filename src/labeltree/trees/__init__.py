@@ -56,14 +56,13 @@ def build_tree(
 
         return build_shuffled(Y.n_labels, config.arity, config.seed if seed is None else seed)
     if config.tree in ("huffman", "complete"):
-        from labeltree.trees.huffman import build_huffman
-        from labeltree.trees.shapes import build_complete
+        from labeltree.trees.shapes import build_complete, build_huffman
 
         label_counts = np.bincount(Y.indices[Y.indices >= 0], minlength=Y.n_labels)
         build = build_huffman if config.tree == "huffman" else build_complete
         return build(label_counts, config.arity)
     if config.tree == "flat":
-        from labeltree.trees.flat import build_flat
+        from labeltree.trees.shapes import build_flat
 
         return build_flat(Y.n_labels)
     from labeltree.trees.file import read_tree

@@ -1,4 +1,4 @@
-"""The complete tree: as shallow as its arity allows, frequent labels nearest the root."""
+"""Trees whose shape follows from their size and the labels' counts alone: complete, Huffman and flat."""
 
 from __future__ import annotations
 
@@ -52,3 +52,33 @@ def check_arity(arity: int) -> int:
     if arity < 2:
         raise ParameterError(f"arity must be at least 2, but is {arity}")
     return int(arity)
+
+
+def build_huffman(label_counts: ArrayLike, arity: int) -> LabelTree:
+    """Join the ``arity`` rarest groups of labels until one is left; only the first join may be smaller.
+
+    Ties go to single labels before groups, then to the lower id or the older group.
+    """
+    from labeltree.kernels.trees.shapes import merge_huffman
+
+    counts, arity = check_counts(label_counts), check_arity(arity)
+    n_labels = len(counts)
+    n_inner = -(-(n_labels - 1) // (arity - 1))
+    by_count = np.argsort(counts, kind="stable")
+    parent = np.full(n_labels + n_inner, -1, np.int32)
+    if n_labels > 1:
+        merge_huffman(counts[by_count], arity, parent)
+    label = np.full(len(parent), -1, np.int32)
+    label[:n_labels] = by_count
+    return LabelTree.from_parents(parent, label)
+
+
+def build_flat(n_labels: int) -> LabelTree:
+    """The root and its leaves in order of label; a single label is a root that is a leaf."""
+    if n_labels < 1:
+        raise TreeError(f"a tree needs at least one label, but there are {n_labels}")
+    if n_labels == 1:
+        return LabelTree(np.array([-1]), np.array([0]))
+    parent = np.zeros(n_labels + 1, np.int32)
+    parent[0] = -1
+    return LabelTree(parent, np.arange(-1, n_labels, dtype=np.int32))

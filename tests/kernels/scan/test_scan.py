@@ -14,8 +14,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from labeltree.data.bad_lines import BadLines
-from labeltree.data.block import Block
 from labeltree.data.reading import read_blocks
+from labeltree.data.rows import Block
 from labeltree.data.xmlc import read_xmlc
 from labeltree.kernels.scan import lines as scan
 from labeltree.kernels.scan import xmlc as scan_xmlc

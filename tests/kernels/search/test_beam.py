@@ -36,7 +36,7 @@ from support.strategies import (
 import labeltree
 from labeltree import LabelTree, cli
 from labeltree.cli import commands
-from labeltree.cli.comparing import compare_searches
+from labeltree.cli.compare import compare_searches
 from labeltree.data.rows import LabelRows
 from labeltree.errors import ParameterError
 from labeltree.nodes.dense.fitting import DenseParameters

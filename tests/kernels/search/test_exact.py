@@ -26,8 +26,7 @@ from labeltree.kernels.search.exact import _apply_log_sigmoid
 from labeltree.kernels.sparse.arrays import SparseParameters
 from labeltree.nodes.dense.fitting import DenseParameters
 from labeltree.reference import search as reference
-from labeltree.trees.flat import build_flat
-from labeltree.trees.shapes import build_complete
+from labeltree.trees.shapes import build_complete, build_flat
 
 
 def topk(

@@ -14,7 +14,7 @@ from labeltree.kernels.check import buckets_fit
 from labeltree.kernels.sparse.arrays import SparseParameters
 from labeltree.kernels.sparse.chunk import bucket_of
 from labeltree.reference import search as reference
-from labeltree.trees.flat import build_flat
+from labeltree.trees.shapes import build_flat
 
 ZERO = np.float32(0.0)
 

@@ -23,7 +23,7 @@ from labeltree.parallel import Pool
 from labeltree.reference import search as reference_search
 from labeltree.reference import training as reference
 from labeltree.reference.training import Example
-from labeltree.trees.flat import build_flat
+from labeltree.trees.shapes import build_flat
 
 
 def fit(

@@ -36,7 +36,7 @@ from labeltree.parallel import Pool
 from labeltree.reference import sparse as reference
 from labeltree.reference.sparse import BIAS, Weights
 from labeltree.reference.training import Example, initial_bias
-from labeltree.trees.flat import build_flat
+from labeltree.trees.shapes import build_flat
 
 
 def seen_by(problem: Problem, node: int, config: Config) -> list[reference.NodeExample]:

@@ -27,8 +27,7 @@ from labeltree.reference import picked as reference
 from labeltree.reference.search import marginals
 from labeltree.reference.sparse import BIAS, decode, rounded
 from labeltree.reference.training import Example, children_of, softmax_bias
-from labeltree.trees.flat import build_flat
-from labeltree.trees.shapes import build_complete
+from labeltree.trees.shapes import build_complete, build_flat
 
 SOLVERS: dict[str, dict[str, Any]] = {
     "dual": dict(link="hsm"),

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from labeltree.data.weights import row_weights
+from labeltree.data.memory import row_weights
 from labeltree.errors import DataError
 
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from labeltree.data.rows import LabelRows
 from labeltree.reference import tree as reference
-from labeltree.trees.huffman import build_huffman
+from labeltree.trees.shapes import build_huffman
 
 
 def one_label_rows(counts: list[int]) -> LabelRows:

@@ -1,0 +1,76 @@
+"""Tables: the choices of an axis by name, each imported when it is first used.
+
+Reading the names is free, so the same table serves the options of the command line, their checks, and the
+work itself. A new choice is a file and a line in its table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from importlib import import_module
+from typing import Any, Generic, NamedTuple, TypeVar, overload
+
+T = TypeVar("T")
+
+
+class Entry(NamedTuple):
+    """Where a choice is, and what it takes."""
+
+    home: str  # "trees.kmeans:KMEANS", below this package
+    uses: tuple[str, ...] = ()  # parameters that have an effect where it is chosen
+
+
+class Table(Mapping[str, T], Generic[T]):
+    """The choices of one axis."""
+
+    def __init__(self, **entries: Entry) -> None:
+        self._entries = entries
+        self._loaded: dict[str, T] = {}
+
+    def __getitem__(self, name: str) -> T:
+        if name not in self._loaded:
+            module, _, attribute = self._entries[name].home.partition(":")
+            self._loaded[name] = getattr(import_module(f"labeltree.{module}"), attribute)
+        return self._loaded[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._entries)
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._entries
+
+    def users_of(self, parameter: str) -> Users:
+        """The choices with which a parameter has an effect."""
+        return Users(self._entries, parameter)
+
+    def add(self, name: str, choice: T, uses: tuple[str, ...] = ()) -> None:
+        """One more choice, by a program that brings its own."""
+        self._entries[name] = Entry("", uses)
+        self._loaded[name] = choice
+
+    def remove(self, name: str) -> None:
+        """Take back what was added."""
+        del self._entries[name], self._loaded[name]
+
+
+class Users(Sequence[str]):
+    """Names of the entries that use a parameter; those that are added later are among them."""
+
+    def __init__(self, entries: Mapping[str, Entry], parameter: str) -> None:
+        self._entries, self._parameter = entries, parameter
+
+    def _names(self) -> list[str]:
+        return [name for name, entry in self._entries.items() if self._parameter in entry.uses]
+
+    @overload
+    def __getitem__(self, index: int) -> str: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[str]: ...
+    def __getitem__(self, index: Any) -> Any:
+        return self._names()[index]
+
+    def __len__(self) -> int:
+        return len(self._names())
