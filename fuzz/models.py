@@ -16,7 +16,7 @@ from labeltree.config import parameters
 from labeltree.errors import LabelTreeError, ModelFileError
 from labeltree.model import Model
 from labeltree.storage.container import read_model, write_model
-from labeltree.storage.container_read import DIGEST_BYTES
+from labeltree.storage.container.layout import DIGEST_BYTES
 
 _TEXTS = ["one two", "three four", "one four two", "four five:0.5", "", "one:2 unknown " * 9]
 _WEIGHTED = [

@@ -19,8 +19,7 @@ from labeltree.errors import (
     NotAModelError,
     TruncatedModelError,
 )
-from labeltree.storage import container_read as persist_read
-from labeltree.storage.container import read_model, write_model
+from labeltree.storage.container import read_model, reading, write_model
 
 
 def raw_file(path: Path, header: Any, data: bytes = b"", *, align: bool = True) -> Path:
@@ -213,7 +212,7 @@ def test_unaligned_data(tmp_path: Path) -> None:
 
 
 def test_too_many_tensors(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, small_file: Path) -> None:
-    monkeypatch.setattr(persist_read, "MAX_TENSORS", 5)
+    monkeypatch.setattr(reading, "MAX_TENSORS", 5)
     with pytest.raises(CorruptedModelError, match="more than 5"):
         read_model(small_file)
 

@@ -21,7 +21,7 @@ from support.small_files import METADATA, posix, small_tensors
 
 from labeltree.errors import ModelFileError, ParameterError
 from labeltree.storage.container import FORMAT_VERSION, read_model, write_model
-from labeltree.storage.container_read import DTYPES
+from labeltree.storage.container.layout import DTYPES
 
 
 def test_round_trip(small_file: Path) -> None:
