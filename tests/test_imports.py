@@ -21,7 +21,7 @@ HEAVY = ("numpy", "numba", "scipy", "sklearn", "safetensors", "tqdm", "llvmlite"
 LAYERS = (
     "errors wording table storage/files",
     "parameter",
-    "config parallel kernels storage/__init__ storage/card storage/container storage/tensors",
+    "config parallel kernels storage/__init__ storage/card storage/container storage/tensors storage/upgrade",
     "query nodes/defaults",
     "data",
     "tree features",
