@@ -15,16 +15,15 @@ from numpy.typing import NDArray
 from labeltree import __version__
 from labeltree.config import Config, node_kinds
 from labeltree.errors import CorruptedModelError, ParameterError, show
-from labeltree.experts.tree_search import Parameters
+from labeltree.experts import EXPERTS
+from labeltree.experts.expert import Expert, Saved
+from labeltree.features import FEATURES
+from labeltree.features.features import Features
 from labeltree.features.strings import StringTable
-from labeltree.features.text import TextFeatures
-from labeltree.features.vectors import VectorFeatures
 from labeltree.nodes.defaults import CHOSEN
-from labeltree.nodes.tensors import take_dense, take_sparse
 from labeltree.storage.card import check_card
 from labeltree.storage.container import read_model, write_model
 from labeltree.storage.tensors import take_tensor
-from labeltree.tree import LabelTree
 
 _VERSION = re.compile(r"[0-9A-Za-z.+!_-]{1,64}")
 
@@ -33,11 +32,11 @@ class Parts(NamedTuple):
     """Everything that a model file holds."""
 
     config: Config
-    features: TextFeatures | VectorFeatures
+    features: Features
     labels: StringTable
     label_counts: NDArray[np.int64]  # (n_labels,) training rows of each label
     n_examples: int
-    trees: Sequence[tuple[LabelTree, Parameters]]  # for each tree, all its kinds of nodes
+    experts: Sequence[Expert]  # for each tree, all its kinds of nodes
     card: Mapping[str, str]
     version: str | None  # of the labeltree that wrote the file; older files do not say
     chosen: Mapping[str, Mapping[str, Any]]  # of each kind of nodes: what the data chose
@@ -48,13 +47,12 @@ def write_parts(path: str | Path, parts: Parts) -> None:
     data, offsets = parts.labels.tensors()
     tensors: dict[str, NDArray] = dict(parts.features.tensors())
     tensors |= {"labels.names": data, "labels.offsets": offsets, "labels.counts": parts.label_counts}
-    for number, (tree, parameters) in enumerate(parts.trees):
-        tensors |= tree.tensors(f"tree.{number}")
-        tensors |= {f"nodes.{number}.{name}": array for name, array in parameters._asdict().items()}
+    for number, expert in enumerate(parts.experts):
+        tensors |= expert.tensors(number)
     metadata = {
         "chosen": parts.chosen,
         "config": parts.config.to_dict(),
-        "features": "vectors" if isinstance(parts.features, VectorFeatures) else "text",
+        "features": parts.features.input,
         "n_examples": parts.n_examples,
         "n_trees": parts.config.trees,
         "card": check_card(parts.card),
@@ -96,13 +94,9 @@ def parts_of_bytes(content: bytes) -> Parts:
 def _assemble(tensors: dict[str, NDArray], metadata: dict[str, Any]) -> Parts:
     config = Config(**metadata["config"]).validate()
     kind = metadata["features"]
-    if kind not in ("text", "vectors"):
+    if not (isinstance(kind, str) and kind in FEATURES):
         raise CorruptedModelError(f"unknown kind of features {show(kind)}")
-    features: TextFeatures | VectorFeatures = (
-        TextFeatures.from_tensors(tensors, config)
-        if kind == "text"
-        else VectorFeatures.from_tensors(tensors, config)
-    )
+    features = FEATURES[kind].from_tensors(tensors, config)
     labels = StringTable.from_tensors(
         take_tensor(tensors, "labels.names", np.uint8),
         take_tensor(tensors, "labels.offsets", np.int64),
@@ -118,23 +112,17 @@ def _assemble(tensors: dict[str, NDArray], metadata: dict[str, Any]) -> Parts:
         raise CorruptedModelError(
             f"n_examples is {show(n_examples)}, but a label has {counts.max()} examples"
         )
-    trees: list[tuple[LabelTree, Parameters]] = []
-    for number, kind in enumerate(n_trees * node_kinds(config)):
-        tree = LabelTree.from_tensors(tensors, f"tree.{number}")
-        if tree.n_labels != len(labels):
-            raise CorruptedModelError(f"tree.{number} has {tree.n_labels} labels instead of {len(labels)}")
-        parameters: Parameters
-        if kind == "dense":
-            shape = (features.n_columns, tree.n_nodes, config.dim)
-            parameters = take_dense(tensors, f"nodes.{number}", shape, config.link)
-        else:
-            parameters = take_sparse(tensors, f"nodes.{number}", tree, config.link)
-        trees.append((tree, parameters))
+    experts = [
+        EXPERTS["tree"].from_saved(
+            Saved(tensors, number, {"nodes": nodes}, config, features.n_columns, len(labels))
+        )
+        for number, nodes in enumerate(n_trees * node_kinds(config))
+    ]
     card, version = check_card(metadata.get("card", {})), metadata.get("version")
     if version is not None and not (isinstance(version, str) and _VERSION.fullmatch(version)):
         raise CorruptedModelError(f"version is {show(version)}, which is none of labeltree")
     chosen = _take_chosen(metadata, config)
-    return Parts(config, features, labels, counts, n_examples, trees, card, version, chosen)
+    return Parts(config, features, labels, counts, n_examples, experts, card, version, chosen)
 
 
 def _take_chosen(metadata: dict[str, Any], config: Config) -> dict[str, dict[str, Any]]:
