@@ -211,8 +211,8 @@ def configure(**changes: Any) -> Callable[[Tensors, dict[str, Any]], None]:
     return lambda tensors, metadata: metadata["config"].update(changes)
 
 
-def expert(number: int, **changes: Any) -> Callable[[Tensors, dict[str, Any]], None]:
-    return lambda tensors, metadata: metadata["experts"][number].update(changes)
+def expert(place: int, **changes: Any) -> Callable[[Tensors, dict[str, Any]], None]:
+    return lambda tensors, metadata: metadata["experts"][place].update(changes)
 
 
 def without(key: str) -> Callable[[Tensors, dict[str, Any]], None]:

@@ -17,8 +17,9 @@ from support.strategies import sparse_rows
 
 import labeltree
 from labeltree.config import Config
-from labeltree.experts.tree_search import TreeSearch
+from labeltree.experts.tree_search import TreeExpert
 from labeltree.parallel import Pool
+from labeltree.query import query_all
 from labeltree.reference.sparse import calibrated, calibration_loss
 from labeltree.training.calibration import calibrate, fit_map
 from labeltree.trees.shapes import build_flat
@@ -114,8 +115,10 @@ def test_held_out_rows_become_likelier(n_labels: int) -> None:
     losses = []
     for calibration in ([1.0, 1.0, 0.0], found.calibration):
         parameters = fitted.without_held_out._replace(calibration=np.array(calibration, np.float32))
-        search = TreeSearch(problem.tree, parameters, problem.n_features)
-        chances = search.score(sparse_rows(rows, problem.n_features)[:3], asked, False).astype(np.float64)
+        search = TreeExpert(problem.tree, parameters, problem.n_features)
+        chances = search.score(sparse_rows(rows, problem.n_features)[:3], asked, query_all()).astype(
+            np.float64
+        )
         chances = np.clip(chances, 1e-6, 1 - 1e-6)
         likelihoods = np.where(is_right, np.log(chances), np.log(1 - chances))
         losses.append(-np.average(likelihoods, weights=np.repeat(weight[held_out], n_labels)))
@@ -131,7 +134,7 @@ def test_a_model_answers_with_calibrated_probabilities(parameters: dict[str, Any
     parameters = {"nodes": "sparse", "arity": 2, "max_leaves": 3} | parameters
     model = labeltree.train(data.X, data.Y, threads=1, **parameters)
     maps = [
-        search.parameters.calibration for search in model.trees if hasattr(search.parameters, "calibration")
+        search.parameters.calibration for search in model.experts if hasattr(search.parameters, "calibration")
     ]
     assert len(maps) == model.config.trees
     assert all(map.tolist() != [1.0, 1.0, 0.0] and (map[:2] >= 0.05).all() for map in maps)

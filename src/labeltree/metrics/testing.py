@@ -15,9 +15,11 @@ from labeltree.data.bad_lines import BadLines, skipped_lines
 from labeltree.data.labels import check_label_rows, label_rows
 from labeltree.data.rows import LabelRows, SparseRows, first_rows
 from labeltree.errors import DataError
-from labeltree.features.reading import Features, read_rows
+from labeltree.features.features import Features
+from labeltree.features.reading import read_rows
 from labeltree.features.strings import StringTable
 from labeltree.metrics.measures import METRICS, evaluate
+from labeltree.query import Query
 from labeltree.wording import align, counted, duration
 
 if TYPE_CHECKING:
@@ -168,13 +170,13 @@ class Measures(Mapping[str, float]):
         return text
 
 
-def measure(model: Model, data: DataSet, ranks: Sequence[int], **how: Any) -> Measures:
-    """Predict the labels of all rows, searched as ``how`` says, and compare them with the true ones."""
+def measure(model: Model, data: DataSet, ranks: Sequence[int], query: Query, threads: int) -> Measures:
+    """Predict the labels of all rows, as many as the largest rank, and compare them with the true ones."""
     counts = data.counts("test")
-    rows, labels, k = data.rows, data.labels, min(max(ranks), model.n_labels)
-    model.predict_arrays(first_rows(rows, 2), k, **how)  # loading machine code is no part of the speed ...
+    rows, labels = data.rows, data.labels
+    model.best(first_rows(rows, 2), query, threads)  # loading machine code is no part of the speed ...
     started = time.perf_counter()  # ... and one row would go another way
-    found = model.predict_arrays(rows, k, **how)
+    found = model.best(rows, query, threads)
     seconds = time.perf_counter() - started
     scores = evaluate(found[0], labels, ranks, model.label_counts, model.n_examples, probs=found[1])
     return Measures(scores, ranks, data, counts, found, seconds)

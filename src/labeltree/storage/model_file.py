@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import re
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -15,54 +15,45 @@ from numpy.typing import NDArray
 from labeltree import __version__
 from labeltree.config import Config, parameters
 from labeltree.errors import CorruptedModelError, ModelFileError, NewerModelError, ParameterError, show
-from labeltree.experts.tree_search import Parameters
+from labeltree.experts import EXPERTS
+from labeltree.experts.expert import Expert, Saved
+from labeltree.features import FEATURES
+from labeltree.features.features import Features
 from labeltree.features.strings import StringTable
-from labeltree.features.text import TextFeatures
-from labeltree.features.vectors import VectorFeatures
-from labeltree.nodes import LINKS
 from labeltree.nodes.defaults import CHOSEN
-from labeltree.nodes.dense.quantized import QuantizedParameters
-from labeltree.nodes.dense.tensors import take as take_dense
-from labeltree.nodes.sparse.tensors import take as take_sparse
 from labeltree.storage.card import check_card
 from labeltree.storage.container import read_model, write_model
 from labeltree.storage.tensors import take_kind, take_tensor
 from labeltree.storage.upgrade import upgrade
-from labeltree.tree import LabelTree
 
 _VERSION = re.compile(r"[0-9A-Za-z.+!_-]{1,64}")
-_FEATURES: dict[str, type[TextFeatures | VectorFeatures]] = {"text": TextFeatures, "vectors": VectorFeatures}
-_NODES: dict[str, Callable[..., Parameters]] = {"dense": take_dense, "sparse": take_sparse}
 
 
 class Parts(NamedTuple):
     """Everything that a model file holds."""
 
     config: Config
-    features: TextFeatures | VectorFeatures
+    features: Features
     labels: StringTable
     label_counts: NDArray[np.int64]  # (n_labels,) training rows of each label
     n_examples: int
-    trees: Sequence[tuple[LabelTree, Parameters]]  # for each tree, all its kinds of nodes
+    experts: Sequence[Expert]
     card: Mapping[str, str]
     version: str | None  # of the labeltree that wrote the file; older files do not say
-    chosen: Mapping[str, Mapping[str, Any]]  # of each kind of nodes: what the data chose
 
 
 def write_parts(path: str | Path, parts: Parts) -> None:
     """Write one file, completely or not at all, in the name of this version of labeltree."""
     tensors = parts.features.tensors() | _label_tensors(parts)
     experts = []
-    for number, (tree, weights) in enumerate(parts.trees):
-        tensors |= tree.tensors(f"tree.{number}")
-        tensors |= {f"nodes.{number}.{name}": array for name, array in weights._asdict().items()}
-        nodes = "dense" if isinstance(weights, QuantizedParameters) else "sparse"
-        own = {"nodes": nodes, "link": parts.config.link, "config": parts.chosen.get(nodes, {})}
-        experts.append({"kind": "tree", "number": number, **own})
+    for number, expert in enumerate(parts.experts):
+        tensors |= expert.tensors(number)
+        own = {"kind": expert.kind, "number": number, "config": dict(expert.chosen)}
+        experts.append(expert.metadata() | own)
     metadata = {
         "config": parts.config.to_dict(),
         "experts": experts,
-        "features": "vectors" if isinstance(parts.features, VectorFeatures) else "text",
+        "features": parts.features.input,
         "n_examples": parts.n_examples,
         "card": check_card(parts.card),
         "version": __version__,
@@ -103,25 +94,16 @@ def parts_of_bytes(content: bytes) -> Parts:
 
 def _assemble(tensors: dict[str, NDArray], metadata: dict[str, Any]) -> Parts:
     config = _take_config(metadata["config"])
-    features: TextFeatures | VectorFeatures
-    features = take_kind(_FEATURES, metadata["features"], "features").from_tensors(tensors, config)
+    features = take_kind(FEATURES, metadata["features"], "features").from_tensors(tensors, config)
     labels, counts = _take_labels(tensors, metadata["n_examples"])
-    trees: list[tuple[LabelTree, Parameters]] = []
-    chosen: dict[str, dict[str, Any]] = {}
-    for expert in _take_experts(metadata["experts"]):
-        number, nodes = expert["number"], expert["nodes"]
-        take_kind({"tree": LabelTree}, expert["kind"], "expert")
-        take_kind(LINKS, expert["link"], "link")
-        take = take_kind(_NODES, nodes, "nodes")
-        tree = LabelTree.from_tensors(tensors, f"tree.{number}")
-        if tree.n_labels != len(labels):
-            raise CorruptedModelError(f"tree.{number} has {tree.n_labels} labels instead of {len(labels)}")
-        trees.append((tree, take(tensors, f"nodes.{number}", tree, features.n_columns, config.link)))
-        chosen[nodes] = _take_chosen(expert, config)
+    experts = [
+        _take_expert(Saved(tensors, entry["number"], entry, config, features.n_columns, len(labels)))
+        for entry in _take_entries(metadata["experts"])
+    ]
     card, version = check_card(metadata.get("card", {})), metadata.get("version")
     if version is not None and not (isinstance(version, str) and _VERSION.fullmatch(version)):
         raise CorruptedModelError(f"version is {show(version)}, which is none of labeltree")
-    return Parts(config, features, labels, counts, metadata["n_examples"], trees, card, version, chosen)
+    return Parts(config, features, labels, counts, metadata["n_examples"], experts, card, version)
 
 
 def _take_config(values: dict[str, Any]) -> Config:
@@ -158,29 +140,36 @@ def _take_labels(tensors: Mapping[str, NDArray], n_examples: Any) -> tuple[Strin
     return labels, counts
 
 
-def _take_experts(experts: Any) -> list[dict[str, Any]]:
+def _take_entries(entries: Any) -> list[dict[str, Any]]:
     """What the file says of each expert; no two have the same number, so that tensors bound how many."""
-    if not isinstance(experts, list) or not experts:
-        raise CorruptedModelError(f"experts is {show(experts)}, but must be a list of at least one")
+    if not isinstance(entries, list) or not entries:
+        raise CorruptedModelError(f"experts is {show(entries)}, but must be a list of at least one")
     numbers = set()
-    for expert in experts:
-        number = expert["number"]
-        if type(number) is not int or number < 0 or number in numbers:
+    for entry in entries:
+        number = entry["number"]
+        if type(number) is not int or not 0 <= number < 1 << 31 or number in numbers:
             raise CorruptedModelError(
                 f"the number of an expert is {show(number)}, but each has its own from 0"
             )
         numbers.add(number)
-    return experts
+    return entries
 
 
-def _take_chosen(expert: Mapping[str, Any], config: Config) -> dict[str, Any]:
+def _take_expert(saved: Saved) -> Expert:
+    chosen = _take_chosen(saved)
+    own = saved._replace(config=dataclasses.replace(saved.config, **chosen).validate())
+    expert = take_kind(EXPERTS, saved.metadata["kind"], "expert").from_saved(own)
+    expert.chosen = chosen
+    return expert
+
+
+def _take_chosen(saved: Saved) -> dict[str, Any]:
     """What the data chose for an expert, where the config leaves it to the data by a 0."""
-    chosen = expert["config"]
-    told = f"expert {expert['number']} has config {show(chosen)}"
-    left_to_data = {name for name in CHOSEN if not getattr(config, name)}
+    chosen = saved.metadata["config"]
+    told = f"expert {saved.number} has config {show(chosen)}"
+    left_to_data = {name for name in CHOSEN if not getattr(saved.config, name)}
     if not isinstance(chosen, dict) or not set(chosen) <= left_to_data:
         raise CorruptedModelError(f"{told}, which the model's config does not leave to the data")
-    dataclasses.replace(config, **chosen).validate()
     if not all(chosen.values()):
         raise CorruptedModelError(f"{told}, but what is chosen is above 0")
     return chosen

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from labeltree.config import Config, make_config, node_kinds
 from labeltree.data.memory import row_weights
 from labeltree.errors import ParameterError, show
-from labeltree.experts.tree_search import Parameters
+from labeltree.experts.tree_search import Parameters, TreeExpert
 from labeltree.model import Model
 from labeltree.nodes.defaults import chosen_by_data, resolve
 from labeltree.nodes.dense.fitting import Report, fit_dense
@@ -85,8 +85,12 @@ def train(
     counts = np.bincount(data.Y.indices, minlength=len(data.labels)).astype(np.int64)
     if config.tree not in TREES:
         config = dataclasses.replace(config, tree="file")  # a path means nothing on another machine
-    chosen = {kind: chosen_by_data(config, own) for kind, own in resolved.items()}
-    model = Model(config, data.features, data.labels, counts, data.X.n_rows, trees, card, chosen=chosen)
+    experts = []
+    for trained, own in zip(trees, config.trees * list(resolved.values()), strict=True):
+        expert = TreeExpert(*trained, data.X.n_columns, config.link)
+        expert.chosen = chosen_by_data(config, own)
+        experts.append(expert)
+    model = Model(config, data.features, data.labels, counts, data.X.n_rows, experts, card)
     model.skipped_lines, model.skipped_messages = data.bad_lines.skipped, data.bad_lines.messages
     model.unused_rows = data.unused_rows
     return model

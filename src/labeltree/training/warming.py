@@ -204,7 +204,7 @@ def _untrained_model(kind: str) -> Model:
     import numpy as np
 
     from labeltree.config import make_config
-    from labeltree.experts.tree_search import Parameters
+    from labeltree.experts.tree_search import Parameters, TreeExpert
     from labeltree.features.strings import StringTable
     from labeltree.features.text import TextFeatures
     from labeltree.model import Model
@@ -228,7 +228,8 @@ def _untrained_model(kind: str) -> Model:
         nothing = [None] * (len(start) - 1)
         parameters = assemble(nothing, start, np.zeros(tree.n_nodes, np.bool_), bias, (1.0, 0.0))
     counts = np.ones(2, np.int64)
-    return Model(config, features, StringTable.from_strings(["a", "b"]), counts, 2, [(tree, parameters)])
+    expert = TreeExpert(tree, parameters, features.n_columns, config.link)
+    return Model(config, features, StringTable.from_strings(["a", "b"]), counts, 2, [expert])
 
 
 def _ask(model: Model) -> None:
