@@ -41,6 +41,15 @@ def make_query(
     if_unknown: Any = WITH_LABELS,
 ) -> Query:  # fmt: skip
     """For the best k labels of at least a threshold; for 0 or None all of them."""
+    try:
+        return _made(k, threshold, normalize, search, beam, if_unknown)
+    except TypeError:  # not hashable, and so none of what may be given: the checks say what is wrong
+        return _made.__wrapped__(k, threshold, normalize, search, beam, if_unknown)
+
+
+# Most ask the same again and again, and the checks are a tenth of the time of a single row.
+@lru_cache(64, typed=True)
+def _made(k: Any, threshold: Any, normalize: bool, search: Any, beam: Any, if_unknown: Any) -> Query:
     k, width, least = check_k(k), check_search(search, beam), check_threshold(threshold)
     if k == ALL:
         _check_all_above(least, search)
@@ -89,27 +98,18 @@ def check_ranks(k: Any) -> tuple[int, ...]:
 
 def check_threshold(threshold: Any) -> np.float32:
     """The least probability, as kernels take it."""
-    if type(threshold) is float and threshold == 0.0:  # the default, for the sake of single rows
-        return _float32(0.0)
+    import numpy as np  # not with this module, which the command line needs for its help
+
     threshold = plain(threshold)
     if type(threshold) not in (int, float):
         raise ParameterError(f"threshold must be a number from 0 to 1, but is {show(threshold)}")
     if not 0.0 <= threshold <= 1.0:
         raise ParameterError(f"threshold must be from 0 to 1, but is {show(threshold)}")
-    return _float32(threshold)
-
-
-@lru_cache(64)
-def _float32(number: float) -> np.float32:
-    import numpy as np  # not with this module, which the command line needs for its help
-
-    return np.float32(number)
+    return np.float32(threshold)
 
 
 def labels_unknown(if_unknown: Any) -> bool:
     """Whether rows without anything that the model knows get labels too."""
-    if if_unknown is WITH_LABELS:  # the default, for the sake of single rows
-        return True
     if isinstance(if_unknown, str) and if_unknown in IF_UNKNOWN:
         return if_unknown == WITH_LABELS
     raise ParameterError(f"if_unknown must be one of {', '.join(IF_UNKNOWN)}, but is {show(if_unknown)}")
