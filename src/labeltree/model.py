@@ -88,6 +88,11 @@ class Model:
     def label_trees(self) -> list[LabelTree]:
         return [tree for expert in self.experts for tree in expert.trees]
 
+    @property
+    def chosen(self) -> dict[str, dict[str, Any]]:
+        """For each kind of nodes what the config left to the data."""
+        return {expert.metadata().get("nodes", expert.kind): dict(expert.chosen) for expert in self.experts}
+
     def predict(
         self, X: Any, k: int | None = 5, *, threshold: float = 0.0, normalize: bool = False,
         search: str = "exact", beam: int | None = None, if_unknown: str = WITH_LABELS, threads: int = 0,
@@ -235,7 +240,7 @@ class Model:
             "version": self.version,
             "card": dict(self.card),
             "config": self.config.to_dict(),
-            "chosen": {e.metadata().get("nodes", e.kind): dict(e.chosen) for e in self.experts},
+            "chosen": self.chosen,
             "input": self.features.input,
             "n_examples": self.n_examples,
             "n_features": self.n_features,
