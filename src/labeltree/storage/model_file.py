@@ -13,14 +13,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labeltree import __version__
-from labeltree.config import Config, node_kinds
+from labeltree.config import BY_DATA, Config
 from labeltree.errors import CorruptedModelError, ParameterError, show
 from labeltree.experts import EXPERTS
 from labeltree.experts.expert import Expert, Saved
 from labeltree.features import FEATURES
 from labeltree.features.features import Features
 from labeltree.features.strings import StringTable
-from labeltree.nodes.defaults import CHOSEN
+from labeltree.nodes import KINDS
 from labeltree.storage.card import check_card
 from labeltree.storage.container import read_model, write_model
 from labeltree.storage.tensors import take_tensor
@@ -116,7 +116,7 @@ def _assemble(tensors: dict[str, NDArray], metadata: dict[str, Any]) -> Parts:
         EXPERTS["tree"].from_saved(
             Saved(tensors, number, {"nodes": nodes}, config, features.n_columns, len(labels))
         )
-        for number, nodes in enumerate(n_trees * node_kinds(config))
+        for number, nodes in enumerate(n_trees * KINDS.parts_of(config.nodes))
     ]
     card, version = check_card(metadata.get("card", {})), metadata.get("version")
     if version is not None and not (isinstance(version, str) and _VERSION.fullmatch(version)):
@@ -130,10 +130,14 @@ def _take_chosen(metadata: dict[str, Any], config: Config) -> dict[str, dict[str
     chosen = metadata.get("chosen", {})  # older files do not have it
     if not isinstance(chosen, dict):
         raise CorruptedModelError(f"chosen is {show(chosen)}, but must be an object by kinds of nodes")
-    left_to_data = {name for name in CHOSEN if not getattr(config, name)}
+    left_to_data = {name for name in BY_DATA if not getattr(config, name)}
     for kind, values in chosen.items():
         told = f"chosen has {show(kind)}: {show(values)}"
-        if kind not in node_kinds(config) or not isinstance(values, dict) or not set(values) <= left_to_data:
+        if (
+            kind not in KINDS.parts_of(config.nodes)
+            or not isinstance(values, dict)
+            or not set(values) <= left_to_data
+        ):
             raise CorruptedModelError(f"{told}, which this config does not leave to the data")
         dataclasses.replace(config, **values).validate()
         if not all(values.values()):
