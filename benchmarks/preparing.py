@@ -19,7 +19,7 @@ import numpy as np
 from labeltree.config import Config
 from labeltree.data.rows import LabelRows, SparseRows
 from labeltree.model import Model
-from labeltree.training.driver import read_training_data
+from labeltree.training.data import read_training_data
 
 LABEL = Config().label_prefix
 

@@ -54,7 +54,9 @@ from labeltree.kernels.dense.arrays import Step
 from labeltree.model import Model
 from labeltree.nodes.dense.fitting import EMBEDDING_RATES, POWERS, SMALLEST_SQUARES, Trainer, initial_bias
 from labeltree.parallel import Pool
-from labeltree.training.driver import Progress, read_training_data, train
+from labeltree.training.data import read_training_data
+from labeltree.training.driver import train
+from labeltree.training.progress import Progress
 from labeltree.tree import LabelTree
 
 N_SEARCHED = 1000  # test rows that are searched

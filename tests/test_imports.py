@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -20,12 +20,12 @@ HEAVY = ("numpy", "numba", "scipy", "sklearn", "safetensors", "tqdm", "llvmlite"
 # A part is a folder or a module; a module named here stands by itself, not with its folder.
 LAYERS = (
     "errors wording table storage/files",
-    "parameter",
+    "parameter nodes/__init__ trees/__init__",
     "config parallel kernels storage/__init__ storage/card storage/container storage/tensors storage/upgrade",
-    "query nodes/defaults",
+    "query",
     "data",
-    "tree features",
-    "metrics nodes",
+    "tree features training/__init__ training/progress",
+    "metrics nodes training/data training/job",
     "trees",
     "reference experts",
     "storage/model_file",
@@ -40,11 +40,7 @@ LAYER_OF = {part: number for number, line in enumerate(LAYERS) for part in line.
 
 def part_of(path: Path) -> str:
     """``data``, ``model``, ``storage/files``."""
-    return part_named(path.relative_to(SOURCE).with_suffix("").parts)
-
-
-def part_named(names: Sequence[str]) -> str:
-    """The part that holds ``("storage", "files")``: itself, if it is in ``LAYERS``, or its folder."""
+    names = path.relative_to(SOURCE).with_suffix("").parts
     two = "/".join(names[:2])
     return two if two in LAYER_OF else names[0]
 
@@ -74,7 +70,16 @@ def top(name: str) -> str:
 def own_parts(path: Path) -> set[str]:
     """The parts of this package that a file imports."""
     names = [name.split(".")[1:] for name in imports_of(path) if name.startswith("labeltree.")]
-    return {part_named(name) for name in names} - {"__version__"}
+    return {_part_of_name(name) for name in names} - {"__version__"}
+
+
+def _part_of_name(name: list[str]) -> str:
+    """Of ``["storage", "files", "write_whole"]``: what a folder itself has is in its ``__init__``."""
+    folder, *below = name
+    inside = SOURCE / folder / (below[0] if below else "__init__")
+    is_module = inside.is_dir() or inside.with_suffix(".py").is_file()
+    full = f"{folder}/{below[0] if below and is_module else '__init__'}"
+    return full if full in LAYER_OF else folder
 
 
 def ids(path: Path) -> str:

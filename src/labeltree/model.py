@@ -91,7 +91,8 @@ class Model:
     @property
     def chosen(self) -> dict[str, dict[str, Any]]:
         """For each kind of nodes what the config left to the data."""
-        return {expert.metadata().get("nodes", expert.kind): dict(expert.chosen) for expert in self.experts}
+        having = [expert for expert in self.experts if expert.chosen]
+        return {expert.metadata().get("nodes", expert.kind): dict(expert.chosen) for expert in having}
 
     def predict(
         self, X: Any, k: int | None = 5, *, threshold: float = 0.0, normalize: bool = False,

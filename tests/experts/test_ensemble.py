@@ -135,7 +135,7 @@ def test_rows_of_an_ensemble_go_as_deep_as_they_need() -> None:
     for seed in range(3):
         tree = build_flat(60)
         trees.append((tree, random_parameters(tree, N_FEATURES, 4, seed, scale=2.0)))
-    searches = [TreeExpert(tree, kept(parameters), N_FEATURES) for tree, parameters in trees]
+    searches = [TreeExpert(tree, *kept(parameters), N_FEATURES) for tree, parameters in trees]
     rows = random_rows(30)
     ids, probabilities = best_of_rows(searches, sparse_rows(rows, N_FEATURES), make_query(3), 1)
     for row, expected in enumerate(expected_marginals(trees, rows)):

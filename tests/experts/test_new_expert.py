@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,16 +12,17 @@ from numpy.typing import NDArray
 from support.searches import N_FEATURES, make_model, random_rows
 from support.strategies import random_parameters, random_sparse, sparse_rows
 
+import labeltree
 from labeltree.cli.reports import inspect_lines
 from labeltree.config import Config
 from labeltree.data.rows import Arrays
+from labeltree.errors import NewerModelError
 from labeltree.experts import EXPERTS
-from labeltree.experts.expert import Above, Expert, Job, Labels, Saved
+from labeltree.experts.expert import Above, Expert, Labels, Saved
 from labeltree.model import Model
-from labeltree.parallel import Pool
 from labeltree.query import Query
 from labeltree.storage.tensors import take_tensor
-from labeltree.training.data import read_training_data
+from labeltree.training.job import TrainingJob
 from labeltree.trees.shapes import build_flat
 
 N_LABELS = 30
@@ -65,9 +67,9 @@ class Prior(Expert):
         return cls(take_tensor(saved.tensors, f"prior.{saved.number}.share", np.float32, (saved.n_labels,)))
 
     @classmethod
-    def train(cls, job: Job) -> list[Expert]:
-        count = np.bincount(job.data.Y.indices, minlength=job.data.Y.n_labels)
-        return [cls((count / job.data.Y.n_rows).astype(np.float32))]
+    def train(cls, job: TrainingJob) -> list[Expert]:
+        Y = job.rows.Y
+        return [cls((np.bincount(Y.indices, minlength=Y.n_labels) / Y.n_rows).astype(np.float32))]
 
 
 @pytest.fixture(autouse=True)
@@ -133,29 +135,21 @@ def test_it_says_what_it_is() -> None:
     assert inspect_lines(facts)[-2:] == ["prior 1:", "  largest: 0.9"]
 
 
-def test_it_is_trained_from_a_job() -> None:
-    model, _ = beside_trees()
-    data = read_training_data(["a", "b", "b"], [["x"], ["x", "y"], []], model.config)
-    with Pool(1) as pool:
-        job = Job(data, np.ones(3, np.float32), model.config, pool, lambda progress: None)
-        found = [expert for kind in EXPERTS.values() for expert in kind.train(job)]
-    assert [expert.kind for expert in found] == ["prior"]
-    np.testing.assert_allclose(found[0].tensors(0)["prior.0.share"], [2 / 3, 1 / 3])
+def test_it_is_trained_beside_trees() -> None:
+    model = labeltree.train(["a b", "b c", "c"], [["x"], ["x", "y"], []])
+    assert [expert.kind for expert in model.experts] == ["tree", "prior"]
+    prior = model.experts[-1].tensors(0)["prior.0.share"]
+    np.testing.assert_allclose(prior, [2 / 3, 1 / 3], rtol=1e-6)
 
 
-def test_it_is_made_again_from_its_tensors() -> None:
+def test_it_is_kept_in_the_model_file(tmp_path: Path) -> None:
     model, _ = beside_trees(some_prior())
-    tensors = {
-        name: array
-        for number, expert in enumerate(model.experts)
-        for name, array in expert.tensors(number).items()
-    }
-    again = [
-        EXPERTS[expert.kind].from_saved(
-            Saved(tensors, number, expert.metadata(), model.config, model.n_features, model.n_labels)
-        )
-        for number, expert in enumerate(model.experts)
-    ]
-    parts = model.config, model.features, model.labels, model.label_counts, model.n_examples
+    model.save(tmp_path / "m")
+    again = labeltree.load(tmp_path / "m")
+    assert [expert.kind for expert in again.experts] == ["tree", "tree", "prior"]
     X = sparse_rows(random_rows(10), N_FEATURES)
-    assert Model(*parts, again).predict(X) == model.predict(X)
+    assert again.predict(X) == model.predict(X)
+    EXPERTS.remove("prior")
+    with pytest.raises(NewerModelError, match="expert 'prior' is unknown"):
+        labeltree.load(tmp_path / "m")
+    EXPERTS.add("prior", Prior)

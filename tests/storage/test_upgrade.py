@@ -46,7 +46,7 @@ def later(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
         defaults: Callable[[Any], Any] = lambda value: value,
         renamed: dict[str, str] | None = None,
         removed: tuple[str, ...] = (),
-        added: dict[str, Any] | None = None,
+        added: dict[str, float] | None = None,
     ) -> None:
         new_names, fields = renamed or {}, []
         for field in dataclasses.fields(Config):
@@ -54,9 +54,8 @@ def later(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
                 default = dataclasses.field(default=defaults(field.default), metadata=field.metadata)
                 fields.append((new_names.get(field.name, field.name), field.type, default))
         for name, value in (added or {}).items():
-            metadata = {"help": "", "low": None, "high": None, "choices": (), "open_choice": False}
-            metadata |= {"group": "training", "needs": ()}
-            fields.append((name, type(value).__name__, dataclasses.field(default=value, metadata=metadata)))
+            like = next(f for f in dataclasses.fields(Config) if f.name == "lr")
+            fields.append((name, like.type, dataclasses.field(default=value, metadata=like.metadata)))
         methods = {"validate": Config.validate, "to_dict": Config.to_dict}
         made = dataclasses.make_dataclass("Config", fields, frozen=True, kw_only=True, namespace=methods)
         for module in (config_module, model_file):

@@ -46,7 +46,7 @@ class Case(NamedTuple):
 
     @property
     def search(self) -> TreeExpert:
-        return TreeExpert(self.tree, kept(self.parameters), N_FEATURES, self.link)
+        return TreeExpert(self.tree, *kept(self.parameters), N_FEATURES, self.link)
 
     @property
     def arrays(self) -> tuple[NDArray, NDArray, NDArray]:
@@ -144,7 +144,7 @@ def make_model(trees: Trees, link: str = "plt") -> Model:
     config = Config(row_norm="none", trees=len(trees), link=link)
     labels = StringTable.from_strings([f"label{label}" for label in range(n_labels)])
     features = VectorFeatures(config, N_FEATURES)
-    experts = [TreeExpert(tree, kept(parameters), N_FEATURES, link) for tree, parameters in trees]
+    experts = [TreeExpert(tree, *kept(parameters), N_FEATURES, link) for tree, parameters in trees]
     return Model(config, features, labels, np.ones(n_labels, np.int64), 1, experts)
 
 

@@ -11,7 +11,6 @@ from labeltree.config import Config, effective
 from labeltree.data.rows import SparseRows
 from labeltree.experts.tree_search import TreeExpert
 from labeltree.model import Model
-from labeltree.nodes.dense.quantized import QuantizedParameters
 from labeltree.reference.sparse import decode
 
 N_LABELS = 12
@@ -139,7 +138,7 @@ def slow_marginals(model: Model, X: Any, normalize: bool = False) -> NDArray[np.
 
 def slow_scores(search: TreeExpert, dense: NDArray[np.float64]) -> NDArray[np.float64]:
     """(n_rows, n_nodes)"""
-    if isinstance(search.parameters, QuantizedParameters):
+    if search.nodes == "dense":
         embedding, weights, bias = (array.astype(np.float64) for array in search.parameters.floats())
         return dense @ embedding @ weights.T + bias
     nodes = decode(search.tree, search.parameters)
@@ -151,7 +150,7 @@ def slow_scores(search: TreeExpert, dense: NDArray[np.float64]) -> NDArray[np.fl
 
 def slow_calibration(search: TreeExpert, paths: NDArray[np.float64]) -> NDArray[np.float64]:
     """What probabilities of paths mean for their labels."""
-    if isinstance(search.parameters, QuantizedParameters):
+    if search.nodes == "dense":
         return paths
     a, b, c = search.parameters.calibration.astype(np.float64)
     with np.errstate(divide="ignore", over="ignore"):

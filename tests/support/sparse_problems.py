@@ -138,7 +138,7 @@ def marginals(
     """(n_rows, n_labels) by the kernel."""
     labels = np.tile(np.arange(tree.n_labels, dtype=np.int32), len(rows))
     asked = (np.arange(len(rows) + 1) * tree.n_labels, labels)
-    search = TreeExpert(tree, parameters, n_features)
+    search = TreeExpert(tree, "sparse", parameters, n_features)
     return search.score(sparse_rows(rows, n_features)[:3], asked, query_all()).reshape(
         len(rows), tree.n_labels
     )

@@ -15,25 +15,13 @@ from labeltree.query import Query
 if TYPE_CHECKING:
     from labeltree.config import Config
     from labeltree.features.text import ShortText
-    from labeltree.parallel import Pool
-    from labeltree.training.data import TrainingData
-    from labeltree.training.progress import Callback
+    from labeltree.training.job import TrainingJob
     from labeltree.tree import LabelTree
 
 Labels = tuple[NDArray[np.int64], NDArray[np.int32]]  # indptr, label ids
 Found = tuple[NDArray[np.int32], NDArray[np.float32]]  # label ids, probabilities; both (n_rows, k)
 # Labels of each row (n_rows,); their ids, sorted within rows, and probabilities.
 Above = tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32]]
-
-
-class Job(NamedTuple):
-    """What experts are trained on, and with."""
-
-    data: TrainingData
-    weight: NDArray[np.float32]  # (n_rows,)
-    config: Config
-    pool: Pool
-    report: Callback
 
 
 class Saved(NamedTuple):
@@ -110,6 +98,6 @@ class Expert(ABC):
         """The expert whose :meth:`tensors` and :meth:`metadata` these are, checked."""
 
     @classmethod
-    def train(cls, job: Job) -> list[Expert]:
+    @abstractmethod
+    def train(cls, job: TrainingJob) -> Sequence[Expert]:
         """Experts of this kind for the data; none where the config does not ask for any."""
-        return []

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+import dataclasses
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,21 +14,15 @@ from labeltree.errors import CorruptedModelError
 from labeltree.experts.expert import Above, Expert, Found, Labels, Saved
 from labeltree.kernels.check import CANONICAL
 from labeltree.kernels.links import link_code
-from labeltree.kernels.sparse.arrays import SparseParameters
-from labeltree.nodes import LINKS
-from labeltree.nodes.dense.quantized import QuantizedParameters
-from labeltree.nodes.dense.tensors import take as take_dense
-from labeltree.nodes.sparse.tasks import chunk_starts
-from labeltree.nodes.sparse.tensors import take as take_sparse
+from labeltree.nodes import KINDS, LINKS
+from labeltree.nodes.kind import Parameters
 from labeltree.query import NO_BEAM, Query
 from labeltree.storage.tensors import read_only, take_kind
 from labeltree.tree import LabelTree
 
 if TYPE_CHECKING:
     from labeltree.features.text import ShortText
-    from labeltree.kernels.search.exact import Kernels
-
-Parameters = QuantizedParameters | SparseParameters
+    from labeltree.training.job import TrainingJob
 
 
 class TreeExpert(Expert):
@@ -35,15 +30,16 @@ class TreeExpert(Expert):
 
     kind = "tree"
 
-    def __init__(self, tree: LabelTree, parameters: Parameters, n_features: int, link: str = "plt") -> None:
-        self.tree, self.link = tree, link
+    def __init__(
+        self, tree: LabelTree, nodes: str, parameters: Parameters, n_features: int, link: str = "plt"
+    ) -> None:
+        """``nodes`` is the kind of nodes whose parameters these are."""
+        self.tree, self.nodes, self.link = tree, nodes, link
         self.trees, self.n_labels = [tree], tree.n_labels
-        arrays = [read_only(array) for array in parameters]
-        self.parameters = type(parameters)(*arrays)
-        nodes = self._nodes = _search_of(parameters)
-        self.scores_alike = nodes.scores_alike
+        self.parameters = type(parameters)(*map(read_only, parameters))
+        self.scores_alike = KINDS[nodes].scores_alike
         # Kernels are imported late, but not anew at each call: a call takes microseconds.
-        self.kernels, self.table, self._kept = nodes.prepare(tree, arrays, n_features)
+        self.kernels, self.table, self._arrays = KINDS[nodes].search(tree, self.parameters, n_features)
 
     def topk(
         self, arrays: Arrays, query: Query, out_ids: NDArray[np.int32], out_probabilities: NDArray[np.float32]
@@ -110,69 +106,26 @@ class TreeExpert(Expert):
         return self.tree.tensors(f"tree.{number}") | of_nodes
 
     def metadata(self) -> dict[str, Any]:
-        return {"nodes": self._nodes.name, "link": self.link}
+        return {"nodes": self.nodes, "link": self.link}
 
     @classmethod
     def from_saved(cls, saved: Saved) -> TreeExpert:
-        nodes = take_kind(NODES, saved.metadata["nodes"], "nodes")
-        link = take_kind(LINKS, saved.metadata["link"], "link").name
+        nodes = take_kind(KINDS, saved.metadata["nodes"], "nodes")
+        link = take_kind(LINKS, saved.metadata["link"], "link")
         tree = LabelTree.from_tensors(saved.tensors, f"tree.{saved.number}")
         if tree.n_labels != saved.n_labels:
             raise CorruptedModelError(
                 f"tree.{saved.number} has {tree.n_labels} labels instead of {saved.n_labels}"
             )
-        parameters = nodes.take(saved.tensors, f"nodes.{saved.number}", tree, saved.n_features, link)
-        return cls(tree, parameters, saved.n_features, link)
+        config = dataclasses.replace(saved.config, nodes=nodes.name, link=link.name)
+        parameters = nodes.take(saved.tensors, f"nodes.{saved.number}", tree, saved.n_features, config)
+        return cls(tree, nodes.name, parameters, saved.n_features, link.name)
 
+    @classmethod
+    def train(cls, job: TrainingJob) -> Sequence[Expert]:
+        from labeltree.experts.tree_training import train_trees  # and with it all that trains
 
-class NodeSearch(NamedTuple):
-    """What the search has to know of a kind of nodes."""
-
-    name: str
-    scores_alike: bool
-    # Of a tree, its parameters and n_features: kernels, their table, and what must live as long as it.
-    prepare: Callable[
-        [LabelTree, list[NDArray[Any]], int], tuple[Kernels, NDArray[np.int64], list[NDArray[Any]]]
-    ]
-    # Of a file's tensors, their prefix, a tree, n_features and the link: the parameters, checked.
-    take: Callable[[Mapping[str, NDArray], str, LabelTree, int, str], Parameters]
-
-
-def _dense_search(
-    tree: LabelTree, arrays: list[NDArray[Any]], n_features: int
-) -> tuple[Kernels, NDArray[np.int64], list[NDArray[Any]]]:
-    from labeltree.kernels.search.dense import KERNELS, dense_table
-
-    kept = [*_tree_arrays(tree), *arrays]
-    return KERNELS, dense_table(kept, _max_children(tree)), kept
-
-
-def _sparse_search(
-    tree: LabelTree, arrays: list[NDArray[Any]], n_features: int
-) -> tuple[Kernels, NDArray[np.int64], list[NDArray[Any]]]:
-    from labeltree.kernels.search.sparse import KERNELS, sparse_table
-
-    starts = chunk_starts(tree)
-    chunk = np.repeat(np.arange(len(starts) - 1, dtype=np.int32), np.diff(starts))
-    kept = [*_tree_arrays(tree), chunk, starts, *arrays]
-    return KERNELS, sparse_table(kept, _max_children(tree), n_features), kept
-
-
-DENSE = NodeSearch("dense", False, _dense_search, take_dense)  # summed in fours, but not a node alone
-SPARSE = NodeSearch("sparse", True, _sparse_search, take_sparse)
-NODES = {nodes.name: nodes for nodes in (DENSE, SPARSE)}
-
-
-def _search_of(parameters: Parameters) -> NodeSearch:
-    return DENSE if isinstance(parameters, QuantizedParameters) else SPARSE
-
-
-def _max_children(tree: LabelTree) -> int:
-    return max(1, int(tree.n_children.max()))
-
-
-def _tree_arrays(tree: LabelTree) -> list[NDArray[np.int32]]:
-    return [tree.parent, tree.first_child, tree.n_children, tree.label, tree.leaf_of_label]
+        return train_trees(job)
 
 
 def _read_only(arrays: Arrays) -> Arrays:

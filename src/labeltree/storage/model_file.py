@@ -13,14 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labeltree import __version__
-from labeltree.config import Config, parameters
+from labeltree.config import BY_DATA, Config, parameters
 from labeltree.errors import CorruptedModelError, ModelFileError, NewerModelError, ParameterError, show
 from labeltree.experts import EXPERTS
 from labeltree.experts.expert import Expert, Saved
 from labeltree.features import FEATURES
 from labeltree.features.features import Features
 from labeltree.features.strings import StringTable
-from labeltree.nodes.defaults import CHOSEN
 from labeltree.storage.card import check_card
 from labeltree.storage.container import read_model, write_model
 from labeltree.storage.tensors import take_kind, take_tensor
@@ -167,7 +166,7 @@ def _take_chosen(saved: Saved) -> dict[str, Any]:
     """What the data chose for an expert, where the config leaves it to the data by a 0."""
     chosen = saved.metadata["config"]
     told = f"expert {saved.number} has config {show(chosen)}"
-    left_to_data = {name for name in CHOSEN if not getattr(saved.config, name)}
+    left_to_data = {name for name in BY_DATA if not getattr(saved.config, name)}
     if not isinstance(chosen, dict) or not set(chosen) <= left_to_data:
         raise CorruptedModelError(f"{told}, which the model's config does not leave to the data")
     if not all(chosen.values()):

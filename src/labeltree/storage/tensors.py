@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labeltree.errors import CorruptedModelError, NewerModelError, show
+from labeltree.table import Table
 
 T = TypeVar("T")
 
@@ -37,13 +38,14 @@ def take_tensor(
     return tensor
 
 
-def take_kind(table: Mapping[str, T], kind: Any, what: str) -> T:
+def take_kind(table: Table[T], kind: Any, what: str) -> T:
     """What a model file names by its kind."""
     if not isinstance(kind, str):
         raise CorruptedModelError(f"the kind of {what} is {show(kind)}, but must be a name")
-    if kind not in table:
+    known = [name for name in table if table.parts_of(name) == (name,)]
+    if kind not in known:
         raise NewerModelError(
-            f"the kind of {what} {show(kind)} is unknown: this version of labeltree has {', '.join(table)}; "
+            f"the kind of {what} {show(kind)} is unknown: this version of labeltree has {', '.join(known)}; "
             "install a newer labeltree"
         )
     return table[kind]

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from labeltree.config import node_kinds
+from labeltree.nodes import KINDS
 
 if TYPE_CHECKING:
     from labeltree.config import Config
@@ -164,8 +164,10 @@ def compile_all(folder: Path | None = None, processes: int = 0) -> Warmed:
 
 def jobs_ahead(config: Config) -> list[str]:
     """What training comes to last: another process can compile that, while this one reads the data."""
-    clusters = ["clusters"] if config.tree == "kmeans" else []
-    return clusters + [f"{kind}-search" for kind in node_kinds(config)]
+    from labeltree.trees.builder import builder_of
+
+    jobs = list(builder_of(config.tree).jobs)
+    return jobs + [job for kind in KINDS.parts_of(config.nodes) for job in KINDS[kind].jobs]
 
 
 def collect_seldom() -> None:
@@ -228,7 +230,7 @@ def _untrained_model(kind: str) -> Model:
         nothing = [None] * (len(start) - 1)
         parameters = assemble(nothing, start, np.zeros(tree.n_nodes, np.bool_), bias, (1.0, 0.0))
     counts = np.ones(2, np.int64)
-    expert = TreeExpert(tree, parameters, features.n_columns, config.link)
+    expert = TreeExpert(tree, kind, parameters, features.n_columns, config.link)
     return Model(config, features, StringTable.from_strings(["a", "b"]), counts, 2, [expert])
 
 

@@ -300,7 +300,7 @@ def test_a_row_without_features_gets_the_prior(n_features: int) -> None:
     parameters = random_parameters(tree, n_features, 2, seed=4)
     rows = SparseRows(np.zeros(2, np.int64), np.empty(0, np.int32), np.empty(0, np.float32), n_features)
     ids, probabilities = np.empty((1, 3), np.int32), np.empty((1, 3), np.float32)
-    TreeExpert(tree, kept(parameters), n_features).topk(rows[:3], make_query(3), ids, probabilities)
+    TreeExpert(tree, *kept(parameters), n_features).topk(rows[:3], make_query(3), ids, probabilities)
     prior = 1.0 / (1.0 + np.exp(-parameters.bias.astype(np.float64)))
     expected = prior[0] * prior[tree.leaf_of_label]
     assert_best(ids[0], probabilities[0], expected, 3, CLOSE)

@@ -38,7 +38,7 @@ def test_what_was_packed_is_found(method: str, shape: str) -> None:
         np.testing.assert_allclose(found[row], expected, rtol=2e-4, atol=1e-6)
         ids, best = np.empty((1, 5), np.int32), np.empty((1, 5), np.float32)
         arrays = sparse_rows([features], 900)[:3]
-        TreeExpert(tree, parameters, 900).topk(arrays, make_query(5), ids, best)
+        TreeExpert(tree, "sparse", parameters, 900).topk(arrays, make_query(5), ids, best)
         np.testing.assert_allclose(best[0], reference.top_k(expected, 5)[1], rtol=2e-4, atol=1e-6)
 
 

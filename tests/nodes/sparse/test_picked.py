@@ -261,7 +261,8 @@ def test_marginals_sum_to_one_and_are_those_of_the_reference(solver: str) -> Non
         np.arange(len(rows) + 1) * tree.n_labels,
         np.tile(np.arange(tree.n_labels, dtype=np.int32), len(rows)),
     )
-    found = TreeExpert(tree, parameters, 30, "hsm").score(arrays, asked, query_all()).reshape(len(rows), -1)
+    search = TreeExpert(tree, "sparse", parameters, 30, "hsm")
+    found = search.score(arrays, asked, query_all()).reshape(len(rows), -1)
     np.testing.assert_allclose(found.sum(axis=1), 1.0, rtol=1e-5)
     expected = [marginals([(tree, parameters)], row, link="hsm") for row in rows]
     np.testing.assert_allclose(found, expected, rtol=2e-4, atol=1e-6)
