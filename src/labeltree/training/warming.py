@@ -210,8 +210,7 @@ def _untrained_model(kind: str) -> Model:
     from labeltree.features.strings import StringTable
     from labeltree.features.text import TextFeatures
     from labeltree.model import Model
-    from labeltree.nodes.dense.fitting import DenseParameters
-    from labeltree.nodes.dense.quantized import quantize
+    from labeltree.nodes.dense.quantized import DenseParameters, quantize
     from labeltree.nodes.sparse.packing import assemble
     from labeltree.nodes.sparse.tasks import chunk_starts
     from labeltree.tree import LabelTree
