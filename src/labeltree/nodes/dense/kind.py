@@ -7,6 +7,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from labeltree.config import Config
@@ -21,8 +22,12 @@ ARITY = 16
 
 class _Dense(NodeKind):
     name = "dense"
-    jobs = ("dense-search",)
     scores_alike = False  # siblings are summed in fours, a node alone is not
+    methods = tuple(
+        {"dim": 4, "epochs": 1, **steps, **link}
+        for steps in ({}, {"optimizer": "sgd", "batch_size": 1})
+        for link in ({}, {"link": "hsm"})
+    )
 
     def resolve(self, config: Config, n_labels: int, examples_per_label: float) -> Config:
         return dataclasses.replace(config, nodes=self.name, arity=config.arity or ARITY)
@@ -70,6 +75,13 @@ class _Dense(NodeKind):
         from labeltree.nodes.tensors import take_dense
 
         return take_dense(tensors, prefix, (n_features, tree.n_nodes, config.dim), config.link)
+
+    def blank(self, tree: LabelTree, n_features: int, config: Config) -> QuantizedParameters:
+        from labeltree.nodes.dense.quantized import DenseParameters, quantize
+
+        vectors = np.zeros((max(n_features, tree.n_nodes), config.dim), np.float32)
+        bias = np.zeros(tree.n_nodes, np.float32)
+        return quantize(DenseParameters(vectors[:n_features], vectors[: tree.n_nodes], bias))
 
     def search(self, tree: LabelTree, parameters: QuantizedParameters, n_features: int) -> Search:
         from labeltree.kernels.search.dense import KERNELS, dense_table
