@@ -149,6 +149,25 @@ def test_nothing_heavy_is_imported(code: str) -> None:
     assert done.returncode == 0, done.stderr
 
 
+def test_predicting_imports_nothing_that_trains(tmp_path: Path) -> None:
+    for nodes in ("dense", "sparse"):
+        labeltree.train(["a b", "b c"], [["x"], ["y"]], nodes=nodes).save(tmp_path / nodes)
+    check = """
+import sys
+import labeltree
+for path in sys.argv[1:]:
+    model = labeltree.load(path)
+    model.predict(["a"])
+    model.predict(["a", "c"], None, threshold=0.1)
+    model.probability(["a"], ["x"])
+words = {word for name in sys.modules if name.startswith("labeltree.") for word in name.split(".")}
+assert not words & {"training", "tree_training", "calibration", "fitting"}, words
+"""
+    paths = [str(tmp_path / nodes) for nodes in ("dense", "sparse")]
+    done = subprocess.run([sys.executable, "-c", check, *paths], capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+
+
 def test_the_public_names() -> None:
     assert set(labeltree.__all__) == {"LabelTree", "LabelTreeClassifier", "Model", "load", "metrics", "train"}
     assert set(labeltree.__all__) < set(dir(labeltree))

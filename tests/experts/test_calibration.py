@@ -31,8 +31,8 @@ def draw_pairs(n: int, seed: int, true_map: tuple[float, float, float]) -> tuple
     """Probabilities, and labels that are right as often as the map says."""
     random = np.random.default_rng(seed)
     p = random.beta(0.5, 1.5, n).astype(np.float32)
-    chances = [calibrated(float(np.log(value)), true_map) for value in p]
-    return p, random.random(n) < chances
+    probabilities = [calibrated(float(np.log(value)), true_map) for value in p]
+    return p, random.random(n) < probabilities
 
 
 @settings(max_examples=60)

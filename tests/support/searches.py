@@ -26,7 +26,7 @@ from labeltree.experts.tree_search import TreeExpert
 from labeltree.features.strings import StringTable
 from labeltree.features.vectors import VectorFeatures
 from labeltree.model import Model
-from labeltree.nodes.dense.fitting import DenseParameters
+from labeltree.nodes.dense.quantized import DenseParameters
 from labeltree.reference import search as reference
 
 N_FEATURES = 6

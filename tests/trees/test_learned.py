@@ -24,7 +24,7 @@ from labeltree.kernels.dense.learned import fill_children, measure_children
 from labeltree.kernels.links import SIGMOID, SOFTMAX
 from labeltree.model import Model
 from labeltree.nodes.dense import fitting as dense
-from labeltree.nodes.dense.fitting import DenseParameters
+from labeltree.nodes.dense.quantized import DenseParameters
 from labeltree.parallel import Pool
 from labeltree.reference import learned as reference
 from labeltree.reference.learned import Votes

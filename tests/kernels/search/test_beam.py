@@ -39,7 +39,7 @@ from labeltree.cli import commands
 from labeltree.cli.compare import compare_searches
 from labeltree.data.rows import LabelRows
 from labeltree.errors import ParameterError
-from labeltree.nodes.dense.fitting import DenseParameters
+from labeltree.nodes.dense.quantized import DenseParameters
 from labeltree.query import Query
 from labeltree.reference import search as reference
 from labeltree.trees.shapes import build_complete

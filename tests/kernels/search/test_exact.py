@@ -24,7 +24,7 @@ from labeltree.data.rows import SparseRows
 from labeltree.experts.tree_search import TreeExpert
 from labeltree.kernels.search.exact import _apply_log_sigmoid
 from labeltree.kernels.sparse.arrays import SparseParameters
-from labeltree.nodes.dense.fitting import DenseParameters
+from labeltree.nodes.dense.quantized import DenseParameters
 from labeltree.query import make_query, query_all
 from labeltree.reference import search as reference
 from labeltree.trees.shapes import build_complete, build_flat
