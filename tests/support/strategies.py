@@ -13,9 +13,9 @@ from labeltree import LabelTree
 from labeltree.data.rows import LabelRows, SparseRows
 from labeltree.experts.tree_search import Parameters
 from labeltree.kernels.sparse.arrays import SparseParameters
+from labeltree.nodes.blocks import chunk_starts
 from labeltree.nodes.dense.fitting import DenseParameters
 from labeltree.nodes.dense.quantized import quantize
-from labeltree.nodes.sparse.tasks import chunk_starts
 from labeltree.trees.shapes import build_flat
 
 WIDE = 150  # labels of a flat tree: three blocks of siblings

@@ -13,8 +13,8 @@ from labeltree.errors import ParameterError, show
 from labeltree.kernels.check import CANONICAL
 from labeltree.kernels.links import link_code
 from labeltree.kernels.sparse.arrays import SparseParameters
+from labeltree.nodes.blocks import chunk_starts
 from labeltree.nodes.dense.quantized import QuantizedParameters
-from labeltree.nodes.sparse.tasks import chunk_starts
 from labeltree.parameter import plain
 from labeltree.query import NO_BEAM
 from labeltree.storage.tensors import read_only

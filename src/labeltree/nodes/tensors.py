@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from labeltree.errors import CorruptedModelError
 from labeltree.kernels.sparse.arrays import SparseParameters
+from labeltree.nodes.blocks import chunk_starts
 from labeltree.nodes.dense.quantized import QuantizedParameters
-from labeltree.nodes.sparse.tasks import chunk_starts
 from labeltree.storage.tensors import take_tensor
 from labeltree.tree import LabelTree
 

@@ -22,8 +22,8 @@ from typing import NamedTuple
 import numpy as np
 
 from labeltree.config import Config
+from labeltree.nodes.blocks import chunk_starts
 from labeltree.nodes.defaults import default_cost
-from labeltree.nodes.sparse.tasks import chunk_starts
 from labeltree.reference import sparse
 from labeltree.reference.sparse import BIAS, NodeExample, Weights, score
 from labeltree.reference.training import Example, children_of, pick_one, positive_nodes, share_below, softmax

@@ -25,9 +25,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labeltree.config import Config
+from labeltree.nodes.blocks import chunk_starts
 from labeltree.nodes.defaults import default_cost
 from labeltree.nodes.sparse.fitting import SparseParameters
-from labeltree.nodes.sparse.tasks import LOG_ODDS, chunk_starts
+from labeltree.nodes.sparse.tasks import LOG_ODDS
 from labeltree.reference.training import (
     BITS,
     RANDOM_STEP,

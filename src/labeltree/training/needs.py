@@ -15,8 +15,8 @@ import numpy as np
 
 from labeltree.config import Config, node_kinds
 from labeltree.kernels.sparse.arrays import padded
+from labeltree.nodes.blocks import BLOCK_CHILDREN, MAX_BLOCKS
 from labeltree.nodes.defaults import resolve
-from labeltree.nodes.dense.fitting import BLOCK_CHILDREN, MAX_BLOCKS
 from labeltree.nodes.sparse.sample import sampled_bytes
 from labeltree.parallel import Pool
 from labeltree.training.data import TrainingData

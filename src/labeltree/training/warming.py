@@ -208,10 +208,10 @@ def _untrained_model(kind: str) -> Model:
     from labeltree.features.strings import StringTable
     from labeltree.features.text import TextFeatures
     from labeltree.model import Model
+    from labeltree.nodes.blocks import chunk_starts
     from labeltree.nodes.dense.fitting import DenseParameters
     from labeltree.nodes.dense.quantized import quantize
     from labeltree.nodes.sparse.packing import assemble
-    from labeltree.nodes.sparse.tasks import chunk_starts
     from labeltree.tree import LabelTree
 
     config = make_config({"nodes": kind, "dim": 4} if kind == "dense" else {"nodes": kind})

@@ -30,8 +30,9 @@ from labeltree import LabelTree
 from labeltree.config import Config
 from labeltree.errors import TrainingError
 from labeltree.kernels.sparse.arrays import FEW_LANES, LANES
+from labeltree.nodes.blocks import chunk_starts
 from labeltree.nodes.sparse.fitting import choose_held_out, fit_sparse
-from labeltree.nodes.sparse.tasks import LOG_ODDS, Tasks, chunk_starts
+from labeltree.nodes.sparse.tasks import LOG_ODDS, Tasks
 from labeltree.parallel import Pool
 from labeltree.reference import sparse as reference
 from labeltree.reference.sparse import BIAS, Weights

@@ -21,8 +21,9 @@ from labeltree.kernels.sparse.arrays import (
     State,
     padded,
 )
+from labeltree.nodes.biases import initial_bias, total_weight
+from labeltree.nodes.blocks import chunk_starts
 from labeltree.nodes.defaults import loss_of, resolve
-from labeltree.nodes.dense.fitting import initial_bias, make_blocks
 from labeltree.nodes.sparse.packing import NotFinite, Solved, pack_chunk
 from labeltree.tree import LabelTree
 
@@ -33,11 +34,6 @@ LOG_ODDS = {"squared-hinge": (3.0, 1.0), "log": (1.0, 0.0)}  # factor, summand
 # long after they rank well, and a map fitted to smaller ones would not suit them.
 FIRST_TOLERANCE = {"squared-hinge": 4.0, "log": 1.0}
 NO_DUAL = -30.0  # a variable of the log loss, as a logit, that is as good as 0
-
-
-def chunk_starts(tree: LabelTree) -> NDArray[np.int32]:
-    """(n_chunks + 1,) the first node of each chunk: the root's own, then up to 64 siblings each."""
-    return make_blocks(tree, most=tree.n_nodes)[0]
 
 
 class Scratch:
@@ -80,9 +76,7 @@ class Tasks:
 
     def _constants(self, node_weight: NDArray[np.float64]) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
         """The bias of each node that is not learned, and which ones are."""
-        # One after another, as the kernel adds: a root that is always positive must have exactly this weight.
-        total = float(np.cumsum(self.rows.weight, dtype=np.float64)[-1])
-        bias = initial_bias(node_weight, self.tree, total)
+        bias = initial_bias(node_weight, self.tree, total_weight(self.rows.weight))
         return bias, np.isfinite(bias)
 
     def _group_chunks(self) -> NDArray[np.int64]:
