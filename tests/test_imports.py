@@ -22,7 +22,7 @@ LAYERS = (
     "errors wording table storage/files",
     "parameter",
     "config parallel kernels storage/__init__ storage/card storage/container_read storage/tensors",
-    "query nodes/defaults storage/container",
+    "query storage/container",
     "data",
     "tree features",
     "metrics nodes",

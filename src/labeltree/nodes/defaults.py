@@ -24,8 +24,10 @@ def has_rare_labels(examples_per_label: float) -> bool:
 
 def resolve(config: Config, kind: str, n_labels: int, examples_per_label: float) -> Config:
     """The config of one kind of nodes, with what the data chooses instead of each 0 that leaves it to it."""
+    from labeltree.nodes.sparse.solvers import solver_of
+
     arity = config.arity or _arity(config, kind, n_labels, examples_per_label)
-    cost = config.C or default_cost(loss_of(config), examples_per_label)
+    cost = config.C or default_cost(solver_of(config).loss, examples_per_label)
     return dataclasses.replace(config, nodes=kind, arity=arity, C=cost)
 
 
@@ -33,11 +35,6 @@ def chosen_by_data(config: Config, resolved: Config) -> dict[str, Any]:
     """What :func:`resolve` has chosen, of that which has an effect."""
     values = effective(resolved)
     return {name: values[name] for name in CHOSEN if name in values and not getattr(config, name)}
-
-
-def loss_of(config: Config) -> str:
-    """What sparse nodes minimise."""
-    return config.loss if config.solver == "dual" and config.link == "plt" else "log"
 
 
 def _arity(config: Config, kind: str, n_labels: int, examples_per_label: float) -> int:

@@ -28,7 +28,7 @@ from labeltree.config import Config
 from labeltree.nodes.blocks import chunk_starts
 from labeltree.nodes.defaults import default_cost
 from labeltree.nodes.sparse.fitting import SparseParameters
-from labeltree.nodes.sparse.tasks import LOG_ODDS
+from labeltree.nodes.sparse.solvers import solver_of
 from labeltree.reference.training import (
     BITS,
     RANDOM_STEP,
@@ -242,7 +242,7 @@ def fit(
     tree: LabelTree, examples: Sequence[Example], config: Config, seed: int, held_out: Sequence[int] = ()
 ) -> list[FittedNode]:
     """Every node's log-odds: of its pruned weights and its bias; the prune is of weights, not of log-odds."""
-    factor, summand = LOG_ODDS["log" if config.solver == "sgd" else config.loss]
+    factor, summand = solver_of(config).log_odds
     nodes = [FittedNode({}, float(bias)) for bias in initial_bias(tree, examples)]
     for node, weights in fit_weights(tree, examples, config, seed, held_out).items():
         bias = weights.pop(BIAS, 0.0) * config.bias

@@ -15,9 +15,11 @@ import numpy as np
 
 from labeltree.config import Config, node_kinds
 from labeltree.kernels.sparse.arrays import padded
+from labeltree.nodes import LINKS
 from labeltree.nodes.blocks import BLOCK_CHILDREN, MAX_BLOCKS
 from labeltree.nodes.defaults import resolve
 from labeltree.nodes.sparse.sample import sampled_bytes
+from labeltree.nodes.sparse.solvers import solver_of
 from labeltree.parallel import Pool
 from labeltree.training.data import TrainingData
 from labeltree.tree import LabelTree
@@ -28,7 +30,6 @@ _PROCESS_BYTES = 150_000_000  # Python, NumPy, Numba and its kernels
 # and label of that row, and bytes per weight with its share of features and buckets.
 _WEIGHTS_KEPT = 0.7
 _BYTES_PER_WEIGHT = 6
-_PASSES = 8  # until the default tolerance is reached
 _PRODUCTS_PER_SECOND = 5e8
 
 
@@ -100,8 +101,7 @@ def _cpu_seconds(config: Config, data: TrainingData, shape: _Shape) -> float:
     width = min(config.arity, shape.n_children) if shape.depth > 1 else shape.n_children
     n_children = width * (1 + labels_per_row * (shape.depth - 1))
     n_products = float(len(data.X.indices)) * n_children
-    n_passes = config.epochs if config.solver == "sgd" else min(config.max_iterations, _PASSES)
-    return config.trees * n_products * n_passes / _PRODUCTS_PER_SECOND
+    return config.trees * n_products * solver_of(config).usual_passes(config) / _PRODUCTS_PER_SECOND
 
 
 def _shape_of(tree: LabelTree) -> _Shape:
@@ -157,10 +157,10 @@ def _sparse_needs(
     else:
         weight_bytes = sampled_bytes(data.X, data.Y, tree, config, config.seed)
     kept = weight_bytes + 8 * (len(data.labels) + shape.n_inner)
-    is_picked = config.link == "hsm"
+    is_picked = LINKS[config.link].picks_label
     n_columns = int(padded(shape.n_children if is_picked else min(shape.n_children, BLOCK_CHILDREN)))
     n_examples = len(data.Y.indices) if is_picked else data.X.n_rows
-    n_duals = 0 if config.solver == "sgd" else n_examples
+    n_duals = solver_of(config).n_duals(n_examples)
     task_bytes = 4 * n_columns * (data.X.n_columns + n_duals) + 8 * n_entries
     positive_bytes = 4 * len(data.Y.indices) * (shape.depth + 1)
     return kept, kept + task_bytes + positive_bytes  # kept twice: also without the held-out rows

@@ -211,7 +211,7 @@ def _untrained_model(kind: str) -> Model:
     from labeltree.nodes.blocks import chunk_starts
     from labeltree.nodes.dense.fitting import DenseParameters
     from labeltree.nodes.dense.quantized import quantize
-    from labeltree.nodes.sparse.packing import assemble
+    from labeltree.nodes.sparse.packing import join_chunks
     from labeltree.tree import LabelTree
 
     config = make_config({"nodes": kind, "dim": 4} if kind == "dense" else {"nodes": kind})
@@ -226,7 +226,7 @@ def _untrained_model(kind: str) -> Model:
     else:
         start = chunk_starts(tree)
         nothing = [None] * (len(start) - 1)
-        parameters = assemble(nothing, start, np.zeros(tree.n_nodes, np.bool_), bias, (1.0, 0.0))
+        parameters = join_chunks(nothing, start, np.zeros(tree.n_nodes, np.bool_), bias, (1.0, 0.0))
     counts = np.ones(2, np.int64)
     return Model(config, features, StringTable.from_strings(["a", "b"]), counts, 2, [(tree, parameters)])
 
