@@ -55,7 +55,9 @@ from labeltree.model import Model
 from labeltree.nodes.biases import initial_bias
 from labeltree.nodes.dense.fitting import EMBEDDING_RATES, POWERS, SMALLEST_SQUARES, Trainer
 from labeltree.parallel import Pool
-from labeltree.training.driver import Progress, read_training_data, train
+from labeltree.training.data import read_training_data
+from labeltree.training.driver import train
+from labeltree.training.progress import Progress
 from labeltree.tree import LabelTree
 
 N_SEARCHED = 1000  # test rows that are searched

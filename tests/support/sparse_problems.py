@@ -14,7 +14,7 @@ from labeltree.config import Config
 from labeltree.data.rows import LabelRows, SparseRows
 from labeltree.experts.tree_search import TreeSearch
 from labeltree.kernels.sparse.arrays import SparseParameters
-from labeltree.nodes.defaults import resolve
+from labeltree.nodes import KINDS
 from labeltree.nodes.sparse.fitting import SparseFit, choose_held_out, fit_sparse
 from labeltree.nodes.sparse.gathering import Scratch
 from labeltree.nodes.sparse.plan import Plan, make_plan
@@ -55,7 +55,7 @@ def fit(
 
 def resolved(config: Config, Y: LabelRows) -> Config:
     """As the driver hands it to sparse nodes."""
-    return resolve(config, "sparse", Y.n_labels, Y.examples_per_label)
+    return KINDS["sparse"].resolve(config, Y.n_labels, Y.examples_per_label)
 
 
 def plan_of(problem: Problem, config: Config, *, seed: int = 3) -> Plan:

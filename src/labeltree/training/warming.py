@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from labeltree.config import node_kinds
+from labeltree.nodes import KINDS
 
 if TYPE_CHECKING:
     from labeltree.config import Config
@@ -164,8 +164,10 @@ def compile_all(folder: Path | None = None, processes: int = 0) -> Warmed:
 
 def jobs_ahead(config: Config) -> list[str]:
     """What training comes to last: another process can compile that, while this one reads the data."""
-    clusters = ["clusters"] if config.tree == "kmeans" else []
-    return clusters + [f"{kind}-search" for kind in node_kinds(config)]
+    from labeltree.trees.builder import builder_of
+
+    jobs = list(builder_of(config.tree).jobs)
+    return jobs + [job for kind in KINDS.parts_of(config.nodes) for job in KINDS[kind].jobs]
 
 
 def collect_seldom() -> None:

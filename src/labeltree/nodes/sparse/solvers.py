@@ -36,7 +36,7 @@ Method = SquaredHinge | LogLoss | SoftmaxLoss | OnlineLogLoss | OnlineSoftmax
 class Solver(ABC):
     """A way to train siblings on the examples of their parent."""
 
-    loss: str  # what the scores are those of
+    default_cost: float = 5.0  # C where it is left to the data (:mod:`labeltree.nodes.sparse.defaults`)
     log_odds: tuple[float, float] = (1.0, 0.0)  # that a score stands for: factor, summand
     # What positive examples of columns that only pad count. Those of a softmax must have no part in it.
     padding: float = 1.0
@@ -181,17 +181,17 @@ class Online(Solver):
 
 
 SQUARED_HINGE = Dual(
-    loss="squared-hinge",
     method=SquaredHinge,
+    default_cost=0.5,
     # They rank labels as exp(-max(0, 1 - s)³) does, the map of Parabel's successors, but are those of a
     # probability.
     log_odds=(3.0, 1.0),
     first_tolerance=4.0,
 )
-LOG = Dual(loss="log", method=LogLoss, no_dual=-30.0)  # a logit that is as good as 0
-SOFTMAX = SoftmaxDual(loss="log", method=SoftmaxLoss, padding=0.0)
-ONLINE_LOG = Online(loss="log", method=OnlineLogLoss)
-ONLINE_SOFTMAX = Online(loss="log", method=OnlineSoftmax, padding=0.0)
+LOG = Dual(method=LogLoss, no_dual=-30.0)  # a logit that is as good as 0
+SOFTMAX = SoftmaxDual(method=SoftmaxLoss, padding=0.0)
+ONLINE_LOG = Online(method=OnlineLogLoss)
+ONLINE_SOFTMAX = Online(method=OnlineSoftmax, padding=0.0)
 
 # By the parameters ``solver`` and ``loss``; "softmax" is the log loss of more than two alternatives.
 SOLVERS: dict[tuple[str, str], Solver] = {
