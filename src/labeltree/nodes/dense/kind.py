@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from labeltree.config import Config
 from labeltree.data.rows import TrainingRows
 from labeltree.nodes import LINKS
+from labeltree.nodes.blocks import BLOCK_CHILDREN, MAX_BLOCKS
 from labeltree.nodes.dense.quantized import DenseParameters, QuantizedParameters, quantize
 from labeltree.nodes.kind import Fit, FitInput, FitProgress, Needs, NodeKind, Search
 from labeltree.tree import LabelTree, Shape
@@ -50,8 +51,6 @@ class _Dense(NodeKind):
     def needs(self, rows: TrainingRows, shape: Shape, config: Config, tree: LabelTree | None) -> Needs:
         """The buffers of a mini-batch are two vectors per example, and one per block of siblings that it
         visits: those below the root, and below one node per level and label."""
-        from labeltree.nodes.dense.fitting import BLOCK_CHILDREN, MAX_BLOCKS
-
         X, Y, _ = rows
         n_vectors = X.n_columns + Y.n_labels + shape.n_inner
         are_together = LINKS[config.link].picks_label  # then all siblings are one block
