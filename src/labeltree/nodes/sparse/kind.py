@@ -27,8 +27,8 @@ _PRODUCTS_PER_SECOND = 5e8
 
 class _Sparse(NodeKind):
     name = "sparse"
-    jobs = ("sparse-search",)
     scores_alike = True
+    methods = ({}, {"loss": "log"}, {"solver": "sgd"}, {"link": "hsm"}, {"link": "hsm", "solver": "sgd"})
 
     def resolve(self, config: Config, n_labels: int, examples_per_label: float) -> Config:
         from labeltree.nodes.sparse.defaults import choose_arity, choose_cost
@@ -88,9 +88,16 @@ class _Sparse(NodeKind):
         n_features: int,
         config: Config,
     ) -> SparseParameters:
-        from labeltree.nodes.tensors import take_sparse
+        from labeltree.nodes.sparse.tensors import take
 
-        return take_sparse(tensors, prefix, tree, config.link)
+        return take(tensors, prefix, tree, n_features, config.link)
+
+    def blank(self, tree: LabelTree, n_features: int, config: Config) -> SparseParameters:
+        from labeltree.nodes.sparse.packing import join_chunks
+
+        starts = chunk_starts(tree)
+        nothing, bias = [None] * (len(starts) - 1), np.zeros(tree.n_nodes, np.float32)
+        return join_chunks(nothing, starts, np.zeros(tree.n_nodes, np.bool_), bias, (1.0, 0.0))
 
     def search(self, tree: LabelTree, parameters: SparseParameters, n_features: int) -> Search:
         from labeltree.kernels.search.sparse import KERNELS, sparse_table
