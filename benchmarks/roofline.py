@@ -52,7 +52,8 @@ from labeltree.config import Config
 from labeltree.data.rows import LabelRows, SparseRows, first_rows
 from labeltree.kernels.dense.arrays import Step
 from labeltree.model import Model
-from labeltree.nodes.dense.fitting import EMBEDDING_RATES, POWERS, SMALLEST_SQUARES, Trainer, initial_bias
+from labeltree.nodes.dense.fitting import EMBEDDING_RATES, POWERS, SMALLEST_SQUARES, Trainer
+from labeltree.nodes.links import initial_bias
 from labeltree.parallel import Pool
 from labeltree.training.driver import Progress, read_training_data, train
 from labeltree.tree import LabelTree

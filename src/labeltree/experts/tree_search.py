@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,8 +12,8 @@ from numpy.typing import NDArray
 from labeltree.data.rows import Arrays
 from labeltree.errors import ParameterError, show
 from labeltree.kernels.check import CANONICAL
-from labeltree.kernels.links import link_code
 from labeltree.kernels.sparse.arrays import SparseParameters
+from labeltree.nodes import LINKS
 from labeltree.nodes.dense.quantized import QuantizedParameters
 from labeltree.nodes.sparse.tasks import chunk_starts
 from labeltree.parameter import plain
@@ -22,7 +23,7 @@ from labeltree.tree import LabelTree
 
 if TYPE_CHECKING:
     from labeltree.features.text import ShortText
-    from labeltree.kernels.search.exact import Kernels
+    from labeltree.kernels.search.kernels import Kernels
 
 Labels = tuple[NDArray[np.int64], NDArray[np.int32]]  # indptr, label ids
 Found = tuple[NDArray[np.int32], NDArray[np.float32]]  # label ids, probabilities; both (n_rows, k)
@@ -30,10 +31,12 @@ _NO_THRESHOLD = np.float32(0.0)
 LONGEST_ROW = 1 << 14  # entries of a single row that takes the fast path
 
 Parameters = QuantizedParameters | SparseParameters
+Prepared = tuple[Callable[[Any], "Kernels"], NDArray[np.int64], dict[str, Any]]
+_TREE_ARRAYS = ("parent", "first_child", "n_children", "label", "leaf_of_label")
 
 
 class OneRow(threading.local):
-    """Room for a single row, in each thread its own."""
+    """A buffer for a single row, in each thread its own."""
 
     def __init__(self) -> None:
         self.indices = np.empty(LONGEST_ROW, np.int32)
@@ -45,11 +48,12 @@ class TreeSearch:
 
     def __init__(self, tree: LabelTree, parameters: Parameters, n_features: int, link: str = "plt") -> None:
         self.tree, self.link = tree, link
-        arrays = [read_only(array) for array in parameters]
-        self.parameters = type(parameters)(*arrays)
+        self.parameters = type(parameters)(*[read_only(array) for array in parameters])
         # Kernels are imported late, but not anew at each call: a call takes microseconds.
         prepare = _dense_search if isinstance(parameters, QuantizedParameters) else _sparse_search
-        self.kernels, self.table, self._kept = prepare(tree, arrays, n_features)
+        make_kernels, self.table, self._kept = prepare(tree, self.parameters, n_features)
+        self._kernels = make_kernels(LINKS[link].kernel)
+        self._normalized = make_kernels(LINKS[link].normalized)
         # Whether a search and `score` give a label the same bits. Dense siblings are summed in fours, a node
         # alone is not.
         self.scores_alike = not isinstance(parameters, QuantizedParameters)
@@ -63,11 +67,11 @@ class TreeSearch:
         out_ids: NDArray[np.int32], out_probabilities: NDArray[np.float32], beam: int = NO_BEAM,
     ) -> None:  # fmt: skip
         """Fill the k best labels of each row; with a beam the best it finds, -1 where those are fewer."""
-        rows, link = _read_only(arrays), link_code(self.link, normalize)
+        rows, kernels = _read_only(arrays), self._normalized if normalize else self._kernels
         if beam == NO_BEAM:
-            self.kernels.topk(self.table, *rows, k, threshold, link, out_ids, out_probabilities)
+            kernels.topk(self.table, *rows, k, threshold, out_ids, out_probabilities)
         else:
-            self.kernels.beam(self.table, *rows, k, beam, threshold, link, out_ids, out_probabilities)
+            kernels.beam(self.table, *rows, k, beam, threshold, out_ids, out_probabilities)
 
     def topk_row(
         self, row: OneRow, n: int, norm: int, k: int, threshold: np.float32, normalize: bool
@@ -77,34 +81,32 @@ class TreeSearch:
         None if there is something wrong with them.
         """
         ids, probabilities = np.empty((1, k), np.int32), np.empty((1, k), np.float32)
-        link = link_code(self.link, normalize)
-        code = self.kernels.topk_row(
-            self.table, row.indices, row.values, n, norm, k, threshold, link, ids, probabilities
+        kernels = self._normalized if normalize else self._kernels
+        code = kernels.topk_row(
+            self.table, row.indices, row.values, n, norm, k, threshold, ids, probabilities
         )
         return (ids, probabilities) if code == CANONICAL else None
 
     def topk_text(
-        self, room: ShortText, text: bytes, k: int, threshold: np.float32, normalize: bool
+        self, short: ShortText, text: bytes, k: int, threshold: np.float32, normalize: bool
     ) -> Found | None:
         """As :meth:`topk` for a short text; None if there is something wrong with it."""
         ids, probabilities = np.empty((1, k), np.int32), np.empty((1, k), np.float32)
-        link = link_code(self.link, normalize)
-        is_good = self.kernels.topk_text(self.table, room.table, text, k, threshold, link, ids, probabilities)
+        kernels = self._normalized if normalize else self._kernels
+        is_good = kernels.topk_text(self.table, short.table, text, k, threshold, ids, probabilities)
         return (ids, probabilities) if is_good else None
 
     def above(
         self, arrays: Arrays, threshold: np.float32, normalize: bool
     ) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32]]:
         """How many labels each row has above the threshold; their ids, sorted within rows; probabilities."""
-        n_rows, link = len(arrays[0]) - 1, link_code(self.link, normalize)
+        n_rows, kernels = len(arrays[0]) - 1, self._normalized if normalize else self._kernels
         capacity = max(1024, 8 * n_rows)
         indptr = np.zeros(n_rows + 1, np.int64)
         ids, probabilities = np.empty(capacity, np.int32), np.empty(capacity, np.float32)
         row = 0
         while True:
-            row = self.kernels.above(
-                self.table, *_read_only(arrays), row, threshold, link, indptr, ids, probabilities
-            )
+            row = kernels.above(self.table, *_read_only(arrays), row, threshold, indptr, ids, probabilities)
             if row == n_rows:
                 break
             ids, probabilities = (np.concatenate([array, array]) for array in (ids, probabilities))
@@ -115,40 +117,33 @@ class TreeSearch:
 
     def score(self, arrays: Arrays, labels: Labels, normalize: bool) -> NDArray[np.float32]:
         """The probability of each given label of each row."""
-        out, link = np.empty(len(labels[1]), np.float32), link_code(self.link, normalize)
-        self.kernels.labels(
-            self.table, *_read_only(arrays), read_only(labels[0]), read_only(labels[1]), link, out
-        )
+        out, kernels = np.empty(len(labels[1]), np.float32), self._normalized if normalize else self._kernels
+        kernels.labels(self.table, *_read_only(arrays), read_only(labels[0]), read_only(labels[1]), out)
         return out
 
 
-def _dense_search(
-    tree: LabelTree, arrays: list[NDArray[Any]], n_features: int
-) -> tuple[Kernels, NDArray[np.int64], list[NDArray[Any]]]:
-    """The kernels, their table, and the arrays that must live as long as it."""
-    from labeltree.kernels.search.dense import KERNELS, dense_table
+def _dense_search(tree: LabelTree, parameters: Parameters, n_features: int) -> Prepared:
+    """What makes the kernels of a link, their table, and the arrays that must live as long as it."""
+    from labeltree.kernels.search.dense import DENSE_TABLE, dense_kernels
 
-    kept = [*_tree_arrays(tree), *arrays]
-    return KERNELS, dense_table(kept, _max_children(tree)), kept
+    fields = _tree_fields(tree, n_features) | parameters._asdict()
+    return dense_kernels, DENSE_TABLE.table(**fields), fields
 
 
-def _sparse_search(
-    tree: LabelTree, arrays: list[NDArray[Any]], n_features: int
-) -> tuple[Kernels, NDArray[np.int64], list[NDArray[Any]]]:
-    from labeltree.kernels.search.sparse import KERNELS, sparse_table
+def _sparse_search(tree: LabelTree, parameters: Parameters, n_features: int) -> Prepared:
+    from labeltree.kernels.search.sparse import SPARSE_TABLE, sparse_kernels
 
     starts = chunk_starts(tree)
     chunk = np.repeat(np.arange(len(starts) - 1, dtype=np.int32), np.diff(starts))
-    kept = [*_tree_arrays(tree), chunk, starts, *arrays]
-    return KERNELS, sparse_table(kept, _max_children(tree), n_features), kept
+    fields = _tree_fields(tree, n_features)
+    fields |= dict(chunk=chunk, chunk_node=starts, parameters=parameters)
+    return sparse_kernels, SPARSE_TABLE.table(**fields), fields
 
 
-def _max_children(tree: LabelTree) -> int:
-    return max(1, int(tree.n_children.max()))
-
-
-def _tree_arrays(tree: LabelTree) -> list[NDArray[np.int32]]:
-    return [tree.parent, tree.first_child, tree.n_children, tree.label, tree.leaf_of_label]
+def _tree_fields(tree: LabelTree, n_features: int) -> dict[str, Any]:
+    """What all kinds of nodes have."""
+    arrays = {name: getattr(tree, name) for name in _TREE_ARRAYS}
+    return arrays | dict(max_children=max(1, int(tree.n_children.max())), n_features=n_features)
 
 
 def _read_only(arrays: Arrays) -> Arrays:

@@ -14,7 +14,7 @@ from labeltree.config import Config, takes_steps
 from labeltree.data.rows import LabelRows, SparseRows
 from labeltree.errors import TrainingError
 from labeltree.kernels.dense.arrays import Blocks, Examples, Parameters, Step
-from labeltree.kernels.links import SOFTMAX, link_code
+from labeltree.nodes import LINKS
 from labeltree.nodes.dense.buffers import (
     aligned_zeros,
     largest_batch,
@@ -22,6 +22,7 @@ from labeltree.nodes.dense.buffers import (
     make_plan,
     make_scratch,
 )
+from labeltree.nodes.links import Link
 from labeltree.parallel import Pool
 from labeltree.tree import LabelTree
 
@@ -173,12 +174,15 @@ class Trainer:
 
     def _prepare(self) -> tuple[Blocks, NDArray[np.float32], NDArray[np.int64], NDArray[np.int64]]:
         """The blocks of the tree, the first biases, and the visits and positive nodes of each example."""
-        tree, link = self.tree, link_code(self.config.link, False)
-        start, first, last = make_blocks(tree, most=1 if link == SOFTMAX else MAX_BLOCKS)
-        nothing_known, seed = np.zeros(len(start) - 1, np.bool_), self.seed % 2**63
-        blocks = Blocks(tree.parent, tree.leaf_of_label, start, first, last, nothing_known, link, seed)
-        bias, n_visits, n_positives = _first_bias(self.examples, tree, blocks)
-        if link == SOFTMAX:
+        tree, link = self.tree, LINKS[self.config.link]
+        start, first, last = make_blocks(tree, most=1 if link.picks_label else MAX_BLOCKS)
+        blocks = Blocks(
+            tree.parent, tree.leaf_of_label, start, first, last,
+            is_constant=np.zeros(len(start) - 1, np.bool_),
+            link=link.kernel, picks_label=link.picks_label, seed=self.seed % 2**63,
+        )  # fmt: skip
+        bias, n_visits, n_positives = _first_bias(self.examples, tree, blocks, link)
+        if link.picks_label:
             is_constant = np.add.reduceat(np.isfinite(bias), start[:-1], dtype=np.int64) < 2
         else:
             is_constant = np.logical_and.reduceat(np.isinf(bias), start[:-1])
@@ -203,7 +207,7 @@ def _diverged(config: Config, epoch: int) -> TrainingError:
 
 
 def _first_bias(
-    examples: Examples, tree: LabelTree, blocks: Blocks
+    examples: Examples, tree: LabelTree, blocks: Blocks, link: Link
 ) -> tuple[NDArray[np.float32], NDArray[np.int64], NDArray[np.int64]]:
     """The frequencies of nodes as scores; and the visits and positive nodes of each example."""
     from labeltree.kernels.dense.plan import count_visits, weigh_picked
@@ -212,39 +216,13 @@ def _first_bias(
     n_positives = np.empty(len(examples.weight), np.int64)
     node_weight = np.zeros(tree.n_nodes, np.float64)
     count_visits(examples, blocks, n_visits, n_positives, node_weight)
-    if blocks.link == SOFTMAX:
+    if link.picks_label:
         node_weight[:] = 0.0
         weigh_picked(examples, blocks, node_weight)
-        most = np.full(len(n_visits), int(tree.depth_of_leaves.max()) + 1)  # the path of one label
-        return softmax_bias(node_weight, tree), most, most
+        n_visits[:] = n_positives[:] = int(tree.depth_of_leaves.max()) + 1  # the path of one label
     # One after another, as the kernel adds: a root that is always positive must have exactly this weight.
     total = float(np.cumsum(examples.weight, dtype=np.float64)[-1])
-    return initial_bias(node_weight, tree, total), n_visits, n_positives
-
-
-def initial_bias(node_weight: NDArray[np.float64], tree: LabelTree, total: float) -> NDArray[np.float32]:
-    """Log-odds of each node among the examples of its parent: infinite where a node is constant."""
-    of_parent = np.where(tree.parent >= 0, node_weight[np.maximum(tree.parent, 0)], total)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        bias = np.log(node_weight) - np.log(of_parent - node_weight)
-    bias[node_weight == 0] = -np.inf
-    return bias.astype(np.float32)
-
-
-def softmax_bias(node_weight: NDArray[np.float64], tree: LabelTree) -> NDArray[np.float32]:
-    """Scores whose softmax are the frequencies of siblings; the root, always reached, is the constant 1.
-
-    Of two siblings the second has the score 0, so that both share one logistic.
-    """
-    with np.errstate(divide="ignore", invalid="ignore"):
-        bias = np.log(node_weight) - np.log(node_weight[np.maximum(tree.parent, 0)])
-    bias[node_weight == 0] = -np.inf
-    bias[0] = np.inf
-    pair = tree.first_child[tree.n_children == 2]
-    pair = pair[np.isfinite(bias[pair]) & np.isfinite(bias[pair + 1])]
-    bias[pair] -= bias[pair + 1]
-    bias[pair + 1] = 0.0
-    return bias.astype(np.float32)
+    return link.first_bias(node_weight, tree, total), n_visits, n_positives
 
 
 def make_blocks(

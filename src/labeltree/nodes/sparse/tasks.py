@@ -22,7 +22,8 @@ from labeltree.kernels.sparse.arrays import (
     padded,
 )
 from labeltree.nodes.defaults import loss_of, resolve
-from labeltree.nodes.dense.fitting import initial_bias, make_blocks
+from labeltree.nodes.dense.fitting import make_blocks
+from labeltree.nodes.links import initial_bias
 from labeltree.nodes.sparse.packing import NotFinite, Solved, pack_chunk
 from labeltree.tree import LabelTree
 
