@@ -20,7 +20,7 @@ from labeltree.config import Config
 from labeltree.data.rows import LabelRows, SparseRows
 from labeltree.features.vectors import VectorFeatures
 from labeltree.model import Model
-from labeltree.training.driver import read_training_data
+from labeltree.training.data import read_training_data
 
 LABEL = Config().label_prefix
 

@@ -52,10 +52,12 @@ from labeltree.config import Config
 from labeltree.data.rows import LabelRows, SparseRows, first_rows
 from labeltree.kernels.dense.arrays import Step
 from labeltree.model import Model
+from labeltree.nodes.biases import initial_bias
 from labeltree.nodes.dense.fitting import EMBEDDING_RATES, POWERS, SMALLEST_SQUARES, Trainer
-from labeltree.nodes.links import initial_bias
 from labeltree.parallel import Pool
-from labeltree.training.driver import Progress, read_training_data, train
+from labeltree.training.data import read_training_data
+from labeltree.training.driver import train
+from labeltree.training.progress import Progress
 from labeltree.tree import LabelTree
 
 N_SEARCHED = 1000  # test rows that are searched

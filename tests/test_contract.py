@@ -25,13 +25,14 @@ from support.small_data import (
 )
 
 import labeltree
-from benchmarks.grid import GRID, SMALL, Point, write_tree
+from benchmarks.grid import GRID, SMALL, Point, write_small_tree
 from labeltree.data.rows import SparseRows
 from labeltree.errors import DataError, LabelTreeError, ParameterError
 from labeltree.experts.tree_search import TreeSearch
 from labeltree.model import Model
 from labeltree.training.progress import Progress
 from labeltree.tree import LabelTree
+from labeltree.trees.file import write_tree
 
 DENSE = ("adagrad", "sgd", "sgd-batches", "softmax")  # they start where probabilities are frequencies
 SOFTMAX = ("softmax", "softmax-dual", "softmax-online")
@@ -43,7 +44,7 @@ Train = Callable[..., Model]
 
 @pytest.fixture(scope="session")
 def tree_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_tree(tmp_path_factory.mktemp("contract") / "labels.tree", LABELS)
+    return write_small_tree(tmp_path_factory.mktemp("contract") / "labels.tree", LABELS)
 
 
 @pytest.fixture(scope="module", params=GRID, ids=lambda point: point.name)
@@ -396,7 +397,7 @@ def test_labels_without_examples_come_last_with_probability_zero(
     parameters: dict[str, Any] = {}
     if point.tree == "file":
         path = tmp_path / "tree"
-        LabelTree([-1] + [0] * 13, [-1, *range(13)]).write(path, [str(label) for label in range(13)])
+        write_tree(path, LabelTree([-1] + [0] * 13, [-1, *range(13)]), [str(label) for label in range(13)])
         parameters["tree"] = str(path)
     model = train(Y=Y, **parameters)
     ids, probabilities = model.predict_arrays(X, k=13)

@@ -20,12 +20,12 @@ HEAVY = ("numpy", "numba", "scipy", "sklearn", "safetensors", "tqdm", "llvmlite"
 # A part is a folder or a module; a module named here stands by itself, not with its folder.
 LAYERS = (
     "errors wording table storage/files",
-    "parameter",
+    "parameter nodes/__init__ trees/__init__",
     "config parallel kernels storage/__init__ storage/card storage/container_read storage/tensors",
-    "query nodes/defaults storage/container",
+    "query storage/container",
     "data",
-    "tree features",
-    "metrics nodes",
+    "tree features training/__init__ training/progress",
+    "metrics nodes training/data training/job",
     "trees",
     "reference experts",
     "storage/model_file",
@@ -69,8 +69,16 @@ def top(name: str) -> str:
 def own_parts(path: Path) -> set[str]:
     """The parts of this package that a file imports."""
     names = [name.split(".")[1:] for name in imports_of(path) if name.startswith("labeltree.")]
-    parts = {"/".join(name[:2]) if "/".join(name[:2]) in LAYER_OF else name[0] for name in names}
-    return parts - {"__version__"}
+    return {_part_of_name(name) for name in names} - {"__version__"}
+
+
+def _part_of_name(name: list[str]) -> str:
+    """Of ``["storage", "files", "write_whole"]``: what a folder itself has is in its ``__init__``."""
+    folder, *below = name
+    inside = SOURCE / folder / (below[0] if below else "__init__")
+    is_module = inside.is_dir() or inside.with_suffix(".py").is_file()
+    full = f"{folder}/{below[0] if below and is_module else '__init__'}"
+    return full if full in LAYER_OF else folder
 
 
 def ids(path: Path) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 from support.problems import Problem, random_problem
 from support.strategies import label_rows, sparse_rows
 
+import labeltree
 from labeltree import LabelTree
 from labeltree.config import Config
 from labeltree.experts.tree_search import TreeSearch
@@ -132,6 +134,14 @@ def test_training_starts_at_the_frequencies(problem: Problem) -> None:
 def test_dense_nodes_learn(problem: Problem, how: dict) -> None:
     _, losses = train(problem, Config(link="loglog", epochs=30, dim=8, **how))
     assert losses[-1] < 0.7 * losses[0]
+
+
+def test_models_of_the_link_are_trained_saved_and_loaded(tmp_path: Path) -> None:
+    texts, labels = ["red apple", "green apple", "red fox", "brown fox"] * 5, [["a"], ["a"], ["b"], ["b"]] * 5
+    model = labeltree.train(texts, labels, nodes="dense", link="loglog", dim=4, epochs=20, lr=0.1)
+    assert [row[0][0] for row in model.predict(["green apple", "brown fox"], 1)] == ["a", "b"]
+    model.save(tmp_path / "model")
+    assert labeltree.load(tmp_path / "model").predict(texts[:4]) == model.predict(texts[:4])
 
 
 def test_searches_find_what_the_link_says(problem: Problem) -> None:

@@ -18,6 +18,7 @@ import labeltree
 from labeltree import LabelTree, cli, nodes
 from labeltree.config import Config
 from labeltree.errors import ParameterError, TrainingError
+from labeltree.experts.tree_training import tree_seed
 from labeltree.kernels.dense.arrays import Examples
 from labeltree.kernels.dense.learned import fill_children, measure_children
 from labeltree.model import Model
@@ -27,7 +28,6 @@ from labeltree.parallel import Pool
 from labeltree.reference import learned as reference
 from labeltree.reference.learned import Votes
 from labeltree.reference.training import Example, Parameters, Rows
-from labeltree.training.driver import tree_seed
 from labeltree.trees.learned import _leaves_below, assign_labels, fit_learned
 from labeltree.trees.shapes import build_shuffled
 

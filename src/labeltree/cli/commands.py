@@ -261,6 +261,7 @@ def inspect(model: Path, as_json: bool, tree_file: Path | None) -> None:
         refuse_beside("--tree, which only writes the tree", {"--json": as_json})
     from labeltree.cli.reports import inspect_lines, json_text, tree_files
     from labeltree.model import load
+    from labeltree.trees.file import write_tree
 
     loaded = load(model)
     if tree_file is not None:
@@ -268,7 +269,7 @@ def inspect(model: Path, as_json: bool, tree_file: Path | None) -> None:
         for path, _ in outputs:
             check_output(path, inputs=(model,))
         for path, tree in outputs:
-            tree.write(path, loaded.label_names)
+            write_tree(path, tree, loaded.label_names)
             click.echo(f"Tree written to {path}.", err=True)
         return
     facts = {"file": str(model), "file_bytes": model.stat().st_size, **loaded.inspect()}

@@ -13,9 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labeltree import metrics
-from labeltree.config import Config, effective
+from labeltree.config import BY_DATA, Config, effective
 from labeltree.data.rows import LabelRows
-from labeltree.nodes.defaults import CHOSEN
 from labeltree.parameter import said
 from labeltree.storage.files import write_whole
 from labeltree.wording import align, counted, duration, size
@@ -174,7 +173,7 @@ def _parameter_lines(facts: Mapping[str, Any]) -> Iterator[str]:
     chosen: Mapping[str, Mapping[str, Any]] = facts["chosen"]
     for name, value in effective(Config(**facts["config"]), input=facts["input"]).items():
         shown = said(value)
-        if name in CHOSEN and not value:
+        if name in BY_DATA and not value:
             used = [f"{values[name]} ({kind} nodes)" for kind, values in chosen.items() if name in values]
             shown = ", ".join([*used, "chosen by the data"])  # older files do not say what
         yield f"{name.replace('_', '-')}: {shown}"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,9 +12,8 @@ from labeltree.data.rows import Arrays
 from labeltree.errors import ParameterError, show
 from labeltree.kernels.check import CANONICAL
 from labeltree.kernels.sparse.arrays import SparseParameters
-from labeltree.nodes import LINKS
+from labeltree.nodes import KINDS, LINKS
 from labeltree.nodes.dense.quantized import QuantizedParameters
-from labeltree.nodes.sparse.tasks import chunk_starts
 from labeltree.parameter import plain
 from labeltree.query import NO_BEAM
 from labeltree.storage.tensors import read_only
@@ -31,8 +29,6 @@ _NO_THRESHOLD = np.float32(0.0)
 LONGEST_ROW = 1 << 14  # entries of a single row that takes the fast path
 
 Parameters = QuantizedParameters | SparseParameters
-Prepared = tuple[Callable[[Any], "Kernels"], NDArray[np.int64], dict[str, Any]]
-_TREE_ARRAYS = ("parent", "first_child", "n_children", "label", "leaf_of_label")
 
 
 class OneRow(threading.local):
@@ -49,14 +45,17 @@ class TreeSearch:
     def __init__(self, tree: LabelTree, parameters: Parameters, n_features: int, link: str = "plt") -> None:
         self.tree, self.link = tree, link
         self.parameters = type(parameters)(*[read_only(array) for array in parameters])
+        kind = KINDS["dense" if isinstance(parameters, QuantizedParameters) else "sparse"]
         # Kernels are imported late, but not anew at each call: a call takes microseconds.
-        prepare = _dense_search if isinstance(parameters, QuantizedParameters) else _sparse_search
-        make_kernels, self.table, self._kept = prepare(tree, self.parameters, n_features)
-        self._kernels = make_kernels(LINKS[link].kernel)
+        make_kernels, self.table, self._fields = kind.search(tree, self.parameters, n_features)
+        self._plain = make_kernels(LINKS[link].kernel)
         self._normalized = make_kernels(LINKS[link].normalized)
         # Whether a search and `score` give a label the same bits. Dense siblings are summed in fours, a node
         # alone is not.
         self.scores_alike = not isinstance(parameters, QuantizedParameters)
+
+    def _kernels_of(self, normalize: bool) -> Kernels:
+        return self._normalized if normalize else self._plain
 
     @property
     def parameter_bytes(self) -> int:
@@ -67,7 +66,7 @@ class TreeSearch:
         out_ids: NDArray[np.int32], out_probabilities: NDArray[np.float32], beam: int = NO_BEAM,
     ) -> None:  # fmt: skip
         """Fill the k best labels of each row; with a beam the best it finds, -1 where those are fewer."""
-        rows, kernels = _read_only(arrays), self._normalized if normalize else self._kernels
+        rows, kernels = _read_only(arrays), self._kernels_of(normalize)
         if beam == NO_BEAM:
             kernels.topk(self.table, *rows, k, threshold, out_ids, out_probabilities)
         else:
@@ -81,7 +80,7 @@ class TreeSearch:
         None if there is something wrong with them.
         """
         ids, probabilities = np.empty((1, k), np.int32), np.empty((1, k), np.float32)
-        kernels = self._normalized if normalize else self._kernels
+        kernels = self._kernels_of(normalize)
         code = kernels.topk_row(
             self.table, row.indices, row.values, n, norm, k, threshold, ids, probabilities
         )
@@ -92,7 +91,7 @@ class TreeSearch:
     ) -> Found | None:
         """As :meth:`topk` for a short text; None if there is something wrong with it."""
         ids, probabilities = np.empty((1, k), np.int32), np.empty((1, k), np.float32)
-        kernels = self._normalized if normalize else self._kernels
+        kernels = self._kernels_of(normalize)
         is_good = kernels.topk_text(self.table, short.table, text, k, threshold, ids, probabilities)
         return (ids, probabilities) if is_good else None
 
@@ -100,7 +99,7 @@ class TreeSearch:
         self, arrays: Arrays, threshold: np.float32, normalize: bool
     ) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32]]:
         """How many labels each row has above the threshold; their ids, sorted within rows; probabilities."""
-        n_rows, kernels = len(arrays[0]) - 1, self._normalized if normalize else self._kernels
+        n_rows, kernels = len(arrays[0]) - 1, self._kernels_of(normalize)
         capacity = max(1024, 8 * n_rows)
         indptr = np.zeros(n_rows + 1, np.int64)
         ids, probabilities = np.empty(capacity, np.int32), np.empty(capacity, np.float32)
@@ -117,33 +116,9 @@ class TreeSearch:
 
     def score(self, arrays: Arrays, labels: Labels, normalize: bool) -> NDArray[np.float32]:
         """The probability of each given label of each row."""
-        out, kernels = np.empty(len(labels[1]), np.float32), self._normalized if normalize else self._kernels
+        out, kernels = np.empty(len(labels[1]), np.float32), self._kernels_of(normalize)
         kernels.labels(self.table, *_read_only(arrays), read_only(labels[0]), read_only(labels[1]), out)
         return out
-
-
-def _dense_search(tree: LabelTree, parameters: Parameters, n_features: int) -> Prepared:
-    """What makes the kernels of a link, their table, and the arrays that must live as long as it."""
-    from labeltree.kernels.search.dense import DENSE_TABLE, dense_kernels
-
-    fields = _tree_fields(tree, n_features) | parameters._asdict()
-    return dense_kernels, DENSE_TABLE.table(**fields), fields
-
-
-def _sparse_search(tree: LabelTree, parameters: Parameters, n_features: int) -> Prepared:
-    from labeltree.kernels.search.sparse import SPARSE_TABLE, sparse_kernels
-
-    starts = chunk_starts(tree)
-    chunk = np.repeat(np.arange(len(starts) - 1, dtype=np.int32), np.diff(starts))
-    fields = _tree_fields(tree, n_features)
-    fields |= dict(chunk=chunk, chunk_node=starts, parameters=parameters)
-    return sparse_kernels, SPARSE_TABLE.table(**fields), fields
-
-
-def _tree_fields(tree: LabelTree, n_features: int) -> dict[str, Any]:
-    """What all kinds of nodes have."""
-    arrays = {name: getattr(tree, name) for name in _TREE_ARRAYS}
-    return arrays | dict(max_children=max(1, int(tree.n_children.max())), n_features=n_features)
 
 
 def _read_only(arrays: Arrays) -> Arrays:

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from labeltree.errors import CorruptedModelError
 from labeltree.kernels.sparse.arrays import SparseParameters
+from labeltree.nodes import LINKS
 from labeltree.nodes.dense.quantized import QuantizedParameters
 from labeltree.nodes.sparse.tasks import chunk_starts
 from labeltree.storage.tensors import take_tensor
@@ -84,6 +85,8 @@ def _take_bias(tensors: Tensors, prefix: str, n_nodes: int, link: str) -> NDArra
     array = take_tensor(tensors, f"{prefix}.bias", np.float32, (n_nodes,))
     if np.any(np.isnan(array)):
         raise CorruptedModelError(f"{prefix}.bias has values that are not finite")
-    if link == "hsm" and (array[0] != np.inf or np.any(array[1:] == np.inf)):
-        raise CorruptedModelError(f"{prefix}.bias is not +infinity at the root alone, as it is with link hsm")
+    if LINKS[link].picks_label and (array[0] != np.inf or np.any(array[1:] == np.inf)):
+        raise CorruptedModelError(
+            f"{prefix}.bias is not +infinity at the root alone, as it is with link {link}"
+        )
     return array

@@ -22,7 +22,7 @@ from typing import NamedTuple
 import numpy as np
 
 from labeltree.config import Config
-from labeltree.nodes.defaults import default_cost
+from labeltree.nodes.sparse.defaults import default_cost
 from labeltree.nodes.sparse.tasks import chunk_starts
 from labeltree.reference import sparse
 from labeltree.reference.sparse import BIAS, NodeExample, Weights, score

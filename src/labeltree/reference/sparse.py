@@ -10,7 +10,7 @@ It specifies what a sparse node is trained to (a linear model w of the examples 
 
 where every x has one more feature, the bias; how weights become bytes; and how a label's path becomes its
 probability. Twin of :mod:`labeltree.kernels.sparse.passes`, :mod:`labeltree.kernels.sparse.chunk`,
-:mod:`labeltree.nodes.sparse.fitting` and :mod:`labeltree.training.calibration`. What only saves time there is
+:mod:`labeltree.nodes.sparse.fitting` and :mod:`labeltree.experts.calibration`. What only saves time there is
 not here: stopping at the tolerance, resting examples, Newton's steps instead of a variable's exact value.
 """
 
@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labeltree.config import Config
-from labeltree.nodes.defaults import default_cost
+from labeltree.nodes.sparse.defaults import default_cost
 from labeltree.nodes.sparse.fitting import SparseParameters
 from labeltree.nodes.sparse.tasks import LOG_ODDS, chunk_starts
 from labeltree.reference.training import (

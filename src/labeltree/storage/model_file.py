@@ -13,14 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labeltree import __version__
-from labeltree.config import Config, node_kinds
+from labeltree.config import BY_DATA, Config
 from labeltree.errors import CorruptedModelError, ParameterError, show
 from labeltree.experts.tree_search import Parameters
 from labeltree.features.strings import StringTable
 from labeltree.features.text import TextFeatures
 from labeltree.features.vectors import VectorFeatures
-from labeltree.nodes.defaults import CHOSEN
-from labeltree.nodes.tensors import take_dense, take_sparse
+from labeltree.nodes import KINDS
 from labeltree.storage.card import check_card
 from labeltree.storage.container import read_model, write_model
 from labeltree.storage.tensors import take_tensor
@@ -119,17 +118,12 @@ def _assemble(tensors: dict[str, NDArray], metadata: dict[str, Any]) -> Parts:
             f"n_examples is {show(n_examples)}, but a label has {counts.max()} examples"
         )
     trees: list[tuple[LabelTree, Parameters]] = []
-    for number, kind in enumerate(n_trees * node_kinds(config)):
+    for number, kind in enumerate(n_trees * KINDS.parts_of(config.nodes)):
         tree = LabelTree.from_tensors(tensors, f"tree.{number}")
         if tree.n_labels != len(labels):
             raise CorruptedModelError(f"tree.{number} has {tree.n_labels} labels instead of {len(labels)}")
-        parameters: Parameters
-        if kind == "dense":
-            shape = (features.n_columns, tree.n_nodes, config.dim)
-            parameters = take_dense(tensors, f"nodes.{number}", shape, config.link)
-        else:
-            parameters = take_sparse(tensors, f"nodes.{number}", tree, config.link)
-        trees.append((tree, parameters))
+        taken = KINDS[kind].take(tensors, f"nodes.{number}", tree, features.n_columns, config)
+        trees.append((tree, taken))
     card, version = check_card(metadata.get("card", {})), metadata.get("version")
     if version is not None and not (isinstance(version, str) and _VERSION.fullmatch(version)):
         raise CorruptedModelError(f"version is {show(version)}, which is none of labeltree")
@@ -142,10 +136,14 @@ def _take_chosen(metadata: dict[str, Any], config: Config) -> dict[str, dict[str
     chosen = metadata.get("chosen", {})  # older files do not have it
     if not isinstance(chosen, dict):
         raise CorruptedModelError(f"chosen is {show(chosen)}, but must be an object by kinds of nodes")
-    left_to_data = {name for name in CHOSEN if not getattr(config, name)}
+    left_to_data = {name for name in BY_DATA if not getattr(config, name)}
     for kind, values in chosen.items():
         told = f"chosen has {show(kind)}: {show(values)}"
-        if kind not in node_kinds(config) or not isinstance(values, dict) or not set(values) <= left_to_data:
+        if (
+            kind not in KINDS.parts_of(config.nodes)
+            or not isinstance(values, dict)
+            or not set(values) <= left_to_data
+        ):
             raise CorruptedModelError(f"{told}, which this config does not leave to the data")
         dataclasses.replace(config, **values).validate()
         if not all(values.values()):

@@ -118,4 +118,4 @@ class SparseParameters(NamedTuple):
     entry: NDArray[np.uint16]  # child << 8 | weight + 128
     scale: NDArray[np.float32]  # (n_nodes,)
     bias: NDArray[np.float32]  # (n_nodes,) infinite where a node is constant
-    calibration: NDArray[np.float32]  # (3,) of the map from paths to labels (labeltree.training.calibration)
+    calibration: NDArray[np.float32]  # (3,) of the map from paths to labels (labeltree.experts.calibration)

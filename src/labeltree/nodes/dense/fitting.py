@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from labeltree.config import Config, takes_steps
+from labeltree.config import Config
 from labeltree.data.rows import LabelRows, SparseRows
 from labeltree.errors import TrainingError
 from labeltree.kernels.dense.arrays import Blocks, Examples, Parameters, Step
 from labeltree.nodes import LINKS
+from labeltree.nodes.biases import total_weight
 from labeltree.nodes.dense.buffers import (
     aligned_zeros,
     largest_batch,
@@ -105,26 +106,30 @@ class Trainer:
 
     def run(self, report: Callable[[Report], None]) -> DenseParameters:
         """All epochs."""
-        config, n_rows = self.config, self.n_total // self.config.epochs
-        chunk = max(1, CHUNK_EXAMPLES // self.batch_size) * self.batch_size
-        for epoch in range(config.epochs):
-            order = self.random.permutation(n_rows).astype(np.int64)
-            loss = 0.0
-            for start in range(0, n_rows, chunk):
-                rows = order[start : start + chunk]
-                began = time.perf_counter()
-                loss += self.train(rows, epoch * n_rows + start)
-                if not np.isfinite(loss):
-                    raise _diverged(config, epoch)
-                done = start + len(rows)
-                speed = len(rows) / max(time.perf_counter() - began, 1e-9)
-                report(Report(epoch + done / n_rows, loss / done, speed))
+        config, n_rows, loss = self.config, self.n_total // self.config.epochs, 0.0
+        for epoch, start, rows in self.parts():
+            began = time.perf_counter()
+            loss = self.train(rows, epoch * n_rows + start) + (loss if start else 0.0)
+            if not np.isfinite(loss):
+                raise diverged(config, epoch)
+            done = start + len(rows)
+            speed = len(rows) / max(time.perf_counter() - began, 1e-9)
+            report(Report(epoch + done / n_rows, loss / done, speed))
         fitted = self.fitted()
         # a loss is taken before its step, so the last step needs a look of its own
         learned = fitted.bias[self.is_learned]
         if not all(_all_finite(array) for array in (fitted.embedding, fitted.weights, learned)):
-            raise _diverged(config, config.epochs - 1)
+            raise diverged(config, config.epochs - 1)
         return fitted
+
+    def parts(self) -> Iterator[tuple[int, int, NDArray[np.int64]]]:
+        """The rows of all epochs in random order, between two reports: epoch, how many came before, rows."""
+        n_rows = self.n_total // self.config.epochs
+        n_at_once = max(1, CHUNK_EXAMPLES // self.batch_size) * self.batch_size
+        for epoch in range(self.config.epochs):
+            order = self.random.permutation(n_rows).astype(np.int64)
+            for start in range(0, n_rows, n_at_once):
+                yield epoch, start, order[start : start + n_at_once]
 
     def train(self, rows: NDArray[np.int64], n_seen: int) -> float:
         """One pass over the rows, after ``n_seen`` others; their loss, NaN or infinite once they diverge."""
@@ -140,7 +145,7 @@ class Trainer:
             batch_size=self.batch_size,
         )
         loss = np.zeros(1)
-        if takes_steps(config):
+        if config.optimizer == "sgd" and config.batch_size == 1:
             self._take_steps(rows, n_seen, step, loss)
             return float(loss[0])
         self._take_batches(rows, n_seen, step, loss)
@@ -198,7 +203,7 @@ def _all_finite(array: NDArray[np.float32]) -> bool:
         return bool(np.isfinite(array.sum(dtype=np.float64)))
 
 
-def _diverged(config: Config, epoch: int) -> TrainingError:
+def diverged(config: Config, epoch: int) -> TrainingError:
     default = Config().lr
     return TrainingError(
         f"the loss is no longer finite in epoch {epoch + 1}: lr={config.lr:g} is too large for this data; "
@@ -220,9 +225,7 @@ def _first_bias(
         node_weight[:] = 0.0
         weigh_picked(examples, blocks, node_weight)
         n_visits[:] = n_positives[:] = int(tree.depth_of_leaves.max()) + 1  # the path of one label
-    # One after another, as the kernel adds: a root that is always positive must have exactly this weight.
-    total = float(np.cumsum(examples.weight, dtype=np.float64)[-1])
-    return link.first_bias(node_weight, tree, total), n_visits, n_positives
+    return link.first_bias(node_weight, tree, total_weight(examples.weight)), n_visits, n_positives
 
 
 def make_blocks(

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from labeltree.errors import TrainingError
 from labeltree.kernels.sparse.arrays import Gathered, OnlineSoftmax, SoftmaxLoss, State, padded
-from labeltree.nodes.links import softmax_bias
+from labeltree.nodes.biases import softmax_bias
 from labeltree.nodes.sparse.tasks import Scratch, Tasks, online_step
 
 MOST_BYTES = 4 << 30  # that the weights and variables of one parent's children may take

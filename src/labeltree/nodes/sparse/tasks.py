@@ -21,9 +21,9 @@ from labeltree.kernels.sparse.arrays import (
     State,
     padded,
 )
-from labeltree.nodes.defaults import loss_of, resolve
+from labeltree.nodes.biases import initial_bias
 from labeltree.nodes.dense.fitting import make_blocks
-from labeltree.nodes.links import initial_bias
+from labeltree.nodes.sparse.defaults import loss_of
 from labeltree.nodes.sparse.packing import NotFinite, Solved, pack_chunk
 from labeltree.tree import LabelTree
 
@@ -56,7 +56,7 @@ class Tasks:
         from labeltree.kernels.sparse.passes import count_positive, fill_positive
 
         self.rows, self.Y, self.tree, self.seed = rows, Y, tree, seed
-        self.config = config = resolve(config, "sparse", Y.n_labels, Y.examples_per_label)
+        self.config = config
         self.prune = _least_weight(config, rows)
         self.start = chunk_starts(tree)
         count, node_weight = np.zeros(tree.n_nodes + 1, np.int64), np.zeros(tree.n_nodes)
