@@ -190,7 +190,7 @@ def measure(name: str, config: Config, roofs: dict[str, float], machine: Machine
         source = (drawn.X, indicator(drawn.Y))
     model, stage_seconds = train_timed(*source, config)
     data = read_training_data(*source, config)
-    search = model.trees[0]
+    search = model.experts[0]
     counts, training = measure_training(data.X, data.Y, search.tree, config, roofs)
     X = model.read(test_file)[0] if name else drawn.X_test
     X = first_rows(X, N_SEARCHED)

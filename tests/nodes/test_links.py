@@ -16,7 +16,7 @@ from support.strategies import label_rows, sparse_rows
 import labeltree
 from labeltree import LabelTree
 from labeltree.config import Config
-from labeltree.experts.tree_search import TreeSearch
+from labeltree.experts.tree_search import TreeExpert
 from labeltree.kernels.links import (
     apply_link,
     apply_link_alone,
@@ -25,10 +25,11 @@ from labeltree.kernels.links import (
     needs_siblings,
 )
 from labeltree.nodes import LINKS
-from labeltree.nodes.dense.fitting import DenseParameters, Report, fit_dense
-from labeltree.nodes.dense.quantized import quantize
+from labeltree.nodes.dense.fitting import Report, fit_dense
+from labeltree.nodes.dense.quantized import DenseParameters, quantize
 from labeltree.nodes.links import Link
 from labeltree.parallel import Pool
+from labeltree.query import make_query
 from labeltree.reference.search import log_marginals, node_scores
 from labeltree.trees.shapes import build_complete
 
@@ -147,19 +148,19 @@ def test_models_of_the_link_are_trained_saved_and_loaded(tmp_path: Path) -> None
 def test_searches_find_what_the_link_says(problem: Problem) -> None:
     trained, _ = train(problem, Config(link="loglog", epochs=10, dim=8, lr=0.1))
     parameters, tree = quantize(trained), problem.tree
-    search = TreeSearch(tree, parameters, problem.n_features, "loglog")
+    search = TreeExpert(tree, "dense", parameters, problem.n_features, "loglog")
     features = [dict(example.features) for example in problem.examples]
     arrays = sparse_rows(features, problem.n_features)[:3]
     expected = np.array([marginals(tree, parameters.floats(), row) for row in features])
     asked = np.arange(tree.n_labels, dtype=np.int32)
     indptr = np.arange(len(features) + 1) * len(asked)
-    found = search.score(arrays, (indptr, np.tile(asked, len(features))), False)
+    found = search.score(arrays, (indptr, np.tile(asked, len(features))), make_query(1))
     np.testing.assert_allclose(found.reshape(expected.shape), expected, rtol=1e-4, atol=1e-7)
     for normalize in (False, True):  # the same, as the link has no other for it
-        for beam in (0, tree.n_nodes):
+        for how in ({}, {"search": "beam", "beam": tree.n_nodes}):
             ids = np.empty((len(features), 3), np.int32)
             probabilities = np.empty((len(features), 3), np.float32)
-            search.topk(arrays, 3, np.float32(0.0), normalize, ids, probabilities, beam)
+            search.topk(arrays, make_query(3, normalize=normalize, **how), ids, probabilities)
             best = np.sort(expected, axis=1)[:, :-4:-1]
             np.testing.assert_allclose(probabilities, best, rtol=1e-4, atol=1e-7)
             np.testing.assert_allclose(np.take_along_axis(expected, ids, axis=1), best, rtol=1e-4, atol=1e-7)

@@ -12,12 +12,13 @@ from support.strategies import label_rows, sparse_rows
 from labeltree import LabelTree
 from labeltree.config import Config
 from labeltree.data.rows import LabelRows, SparseRows
-from labeltree.experts.tree_search import TreeSearch
+from labeltree.experts.tree_search import TreeExpert
 from labeltree.kernels.sparse.arrays import Rows, SparseParameters
 from labeltree.nodes.sparse.fitting import SparseFit, choose_held_out, fit_sparse
 from labeltree.nodes.sparse.picked import PickedTasks
 from labeltree.nodes.sparse.tasks import Scratch, Tasks
 from labeltree.parallel import Pool
+from labeltree.query import query_all
 from labeltree.reference import sparse as reference
 from labeltree.reference.sparse import BIAS, Weights
 
@@ -137,5 +138,7 @@ def marginals(
     """(n_rows, n_labels) by the kernel."""
     labels = np.tile(np.arange(tree.n_labels, dtype=np.int32), len(rows))
     asked = (np.arange(len(rows) + 1) * tree.n_labels, labels)
-    search = TreeSearch(tree, parameters, n_features)
-    return search.score(sparse_rows(rows, n_features)[:3], asked, False).reshape(len(rows), tree.n_labels)
+    search = TreeExpert(tree, "sparse", parameters, n_features)
+    return search.score(sparse_rows(rows, n_features)[:3], asked, query_all()).reshape(
+        len(rows), tree.n_labels
+    )

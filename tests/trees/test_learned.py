@@ -23,7 +23,7 @@ from labeltree.kernels.dense.arrays import Examples
 from labeltree.kernels.dense.learned import fill_children, measure_children
 from labeltree.model import Model
 from labeltree.nodes.dense import fitting as dense
-from labeltree.nodes.dense.fitting import DenseParameters
+from labeltree.nodes.dense.quantized import DenseParameters
 from labeltree.parallel import Pool
 from labeltree.reference import learned as reference
 from labeltree.reference.learned import Votes
@@ -372,7 +372,7 @@ def groups_below(model: Model) -> list[set[str]]:
 
 def root_objective(model: Model, texts: list[str], Y: list[list[str]]) -> float:
     """J at the root of a model, on these rows."""
-    parameters = model.trees[0].parameters.floats()  # type: ignore[union-attr]
+    parameters = model.experts[0].parameters.floats()  # type: ignore[union-attr]
     problem = Problem(model.label_trees[0], parameters, [])
     rows, ids = model._rows(texts), {name: label for label, name in enumerate(model.label_names)}
     examples = [
@@ -509,9 +509,9 @@ def test_labels_without_rows_have_no_probability(link: str, arity: int) -> None:
     assert not probabilities[ids < N_LABELS].any()
     if link == "hsm":
         np.testing.assert_allclose(found.sum(axis=1), 1.0, rtol=1e-5)
-    is_constant = np.isinf(model.trees[0].parameters.bias)
+    is_constant = np.isinf(model.experts[0].parameters.bias)
     assert is_constant.sum() >= N_LABELS
-    assert not model.trees[0].parameters.weights[is_constant].any()  # type: ignore[union-attr]
+    assert not model.experts[0].parameters.weights[is_constant].any()  # type: ignore[union-attr]
 
 
 @pytest.mark.parametrize("link", LINKS)

@@ -191,6 +191,7 @@ def _blank_model(kind: str) -> Model:
     import numpy as np
 
     from labeltree.config import make_config
+    from labeltree.experts.tree_search import TreeExpert
     from labeltree.features.strings import StringTable
     from labeltree.features.text import TextFeatures
     from labeltree.model import Model
@@ -200,8 +201,9 @@ def _blank_model(kind: str) -> Model:
     idf = np.ones(2, np.float32)
     features = TextFeatures(config, StringTable.from_strings(["one", "two"]), np.empty(0, np.int32), idf)
     tree = LabelTree.from_parents([-1, 0, 0], [-1, 0, 1])
-    parameters, counts = KINDS[kind].blank(tree, 2, config), np.ones(2, np.int64)
-    return Model(config, features, StringTable.from_strings(["a", "b"]), counts, 2, [(tree, parameters)])
+    expert = TreeExpert(tree, kind, KINDS[kind].blank(tree, 2, config), 2)
+    counts = np.ones(2, np.int64)
+    return Model(config, features, StringTable.from_strings(["a", "b"]), counts, 2, [expert])
 
 
 def _ask(model: Model) -> None:

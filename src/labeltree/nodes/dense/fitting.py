@@ -23,6 +23,7 @@ from labeltree.nodes.dense.buffers import (
     make_plan,
     make_scratch,
 )
+from labeltree.nodes.dense.quantized import DenseParameters
 from labeltree.nodes.links import Link
 from labeltree.parallel import Pool
 from labeltree.tree import LabelTree
@@ -45,12 +46,6 @@ class Report(NamedTuple):
     epoch: float
     loss: float
     examples_per_second: float
-
-
-class DenseParameters(NamedTuple):
-    embedding: NDArray[np.float32]  # (n_features, dim)
-    weights: NDArray[np.float32]  # (n_nodes, dim)
-    bias: NDArray[np.float32]  # (n_nodes,): +inf where all training examples are positive, -inf where none is
 
 
 def fit_dense(

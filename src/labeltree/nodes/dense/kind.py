@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from labeltree.config import Config
 from labeltree.data.rows import TrainingRows
 from labeltree.nodes import LINKS
-from labeltree.nodes.dense.quantized import QuantizedParameters
+from labeltree.nodes.dense.quantized import DenseParameters, QuantizedParameters, quantize
 from labeltree.nodes.kind import Fit, FitInput, FitProgress, Needs, NodeKind, Search, tree_fields
 from labeltree.tree import LabelTree, Shape
 
@@ -34,7 +34,6 @@ class _Dense(NodeKind):
 
     def fit(self, given: FitInput) -> Fit:
         from labeltree.nodes.dense.fitting import Report, fit_dense
-        from labeltree.nodes.dense.quantized import quantize
 
         epochs = given.config.epochs
 
@@ -72,14 +71,11 @@ class _Dense(NodeKind):
         n_features: int,
         config: Config,
     ) -> QuantizedParameters:
-        from labeltree.nodes.tensors import take_dense
+        from labeltree.nodes.dense.tensors import take
 
-        return take_dense(tensors, prefix, (n_features, tree.n_nodes, config.dim), config.link)
+        return take(tensors, prefix, tree, n_features, config.link)
 
     def blank(self, tree: LabelTree, n_features: int, config: Config) -> QuantizedParameters:
-        from labeltree.nodes.dense.fitting import DenseParameters
-        from labeltree.nodes.dense.quantized import quantize
-
         vectors = np.zeros((max(n_features, tree.n_nodes), config.dim), np.float32)
         bias = np.zeros(tree.n_nodes, np.float32)
         return quantize(DenseParameters(vectors[:n_features], vectors[: tree.n_nodes], bias))

@@ -88,9 +88,9 @@ class _Sparse(NodeKind):
         n_features: int,
         config: Config,
     ) -> SparseParameters:
-        from labeltree.nodes.tensors import take_sparse
+        from labeltree.nodes.sparse.tensors import take
 
-        return take_sparse(tensors, prefix, tree, config.link)
+        return take(tensors, prefix, tree, n_features, config.link)
 
     def blank(self, tree: LabelTree, n_features: int, config: Config) -> SparseParameters:
         from labeltree.nodes.sparse.packing import assemble
