@@ -178,9 +178,9 @@ def kernel(function: Callable[..., Any]) -> Any:
 
 
 def kernel_of(*parts: Any) -> Callable[[Callable[..., Any]], Any]:
-    """As :func:`kernel`, for a closure: strings and NamedTuples that it holds, and that tell it from others.
+    """As :func:`kernel`, for a closure; the parts, strings and NamedTuples, tell it from other ones of it.
 
-    ``@kernel_of("sparse", Logistic())`` before ``topk`` makes ``sparse_logistic_topk``.
+    ``@kernel_of("sparse", Logistic())`` of ``topk`` is ``sparse_logistic_topk``.
     """
 
     def make(function: Callable[..., Any]) -> Any:
