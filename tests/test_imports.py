@@ -161,8 +161,9 @@ for path in sys.argv[1:]:
     model.predict(["a"])
     model.predict(["a", "c"], None, threshold=0.1)
     model.probability(["a"], ["x"])
-words = {word for name in sys.modules if name.startswith("labeltree.") for word in name.split(".")}
-assert not words & {"training", "tree_training", "calibration", "fitting"}, words
+names = [name for name in sys.modules if name.startswith("labeltree.") and ".kernels." not in name]
+words = {word for name in names for word in name.split(".")}
+assert not words & {"training", "tree_training", "calibration", "fitting", "tasks", "packing"}, names
 """
     paths = [str(tmp_path / nodes) for nodes in ("dense", "sparse")]
     done = subprocess.run([sys.executable, "-c", check, *paths], capture_output=True, text=True, timeout=300)

@@ -40,7 +40,7 @@ from labeltree.cli.compare import compare_searches
 from labeltree.data.rows import LabelRows
 from labeltree.errors import ParameterError
 from labeltree.nodes.dense.quantized import DenseParameters
-from labeltree.query import Query
+from labeltree.query import NO_BEAM, Query
 from labeltree.reference import search as reference
 from labeltree.trees.shapes import build_complete
 
@@ -274,7 +274,7 @@ def test_the_comparison_counts_what_is_missed() -> None:
     model, X = make_model([two_branches()]), sparse_rows([{}, {1: 1.0}], N_FEATURES)
     labels = LabelRows(np.array([0, 1, 1]), np.array([2], np.int32), 5)
     exact, narrow, wide = compare_searches(model, X, labels, (1, 3), (1, 2))
-    assert (exact.beam, narrow.beam, wide.beam) == (None, 1, 2)
+    assert (exact.beam, narrow.beam, wide.beam) == (NO_BEAM, 1, 2)
     assert exact.precision == wide.precision == {"p@1": 0.5, "p@3": pytest.approx(1 / 6)}
     assert narrow.precision == {"p@1": 0.0, "p@3": 0.0}
     assert (narrow.rows_that_differ, narrow.labels_missed) == (1.0, pytest.approx(1 / 3))
