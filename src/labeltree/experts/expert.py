@@ -42,7 +42,7 @@ class Expert(ABC):
     n_labels: int
     scores_alike: bool  # whether a search and `score` give a label the same bits
     trees: Sequence[LabelTree] = ()  # that people may want to see and to write to a file
-    chosen: Mapping[str, Any] = {}  # parameters that the config leaves to the data
+    chosen: Mapping[str, Any] = {}  # by the data for it: values of parameters that the config leaves at 0
 
     @abstractmethod
     def topk(
@@ -89,7 +89,7 @@ class Expert(ABC):
         """Its arrays for the model file; names begin with a word of its own and the number."""
 
     def metadata(self) -> dict[str, Any]:
-        """What :meth:`from_saved` must know besides, as JSON has it."""
+        """What :meth:`from_saved` must know besides, as JSON has it; not ``kind``, ``number``, ``config``."""
         return {}
 
     @classmethod

@@ -5,8 +5,9 @@ value of each, so a new default changes nothing. What is frozen here:
 
 - A parameter is added: files without it were trained as some value of it says. :data:`ADDED` has that value,
   under the present version.
-- A parameter is renamed or removed, or anything else means something new: the version rises, and a function
-  in :data:`UPGRADES` makes the new metadata from that of the version before.
+- A parameter is renamed or removed, takes fewer values, or anything else means something new: the version
+  rises, and a function in :data:`UPGRADES` makes the new metadata from that of the version before. Parameters
+  are in ``config`` and, as the data chose them, in that of each expert.
 """
 
 from __future__ import annotations
@@ -18,7 +19,8 @@ from labeltree.errors import CorruptedModelError, show
 
 Metadata = dict[str, Any]
 
-# For each version of the format: parameters that its first files lack, and what these files mean.
+# For each version of the format: parameters that its first files lack, and what these files mean. Lines are
+# added for the present version, and none is ever changed.
 ADDED: dict[int, dict[str, Any]] = {
     1: dict(
         balanced=True,
