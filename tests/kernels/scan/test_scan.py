@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 import pytest
 from hypothesis import example, given, settings
@@ -13,7 +11,6 @@ from support.reading import read_bytes, read_text
 from labeltree.data.bad_lines import BadLines
 from labeltree.data.xmlc import read_xmlc
 from labeltree.kernels.scan import lines as scan
-from labeltree.kernels.scan import xmlc as scan_xmlc
 from labeltree.reference import scan as reference
 
 # What files are made of, and what breaks them; hypothesis shuffles the pieces.
@@ -44,36 +41,6 @@ def test_text_formats_agree_with_reference(fmt: str, data: st.DataObject, block_
 @example(b"12345678\xed\xa0\x80\n\xe0\x80\x80\n\xf4\x90\x80\x80\n\xc0\x80\n\xf0\x8f\xbf\xbf\n\xc3")
 def test_invalid_utf8_is_found_where_python_finds_it(data: bytes) -> None:
     assert_same_rows(data, "fasttext", 1 << 10)
-
-
-NUMBERS = st.from_regex(
-    r"[-+]?([0-9]{1,25}\.?[0-9]{0,25}|\.[0-9]{1,30})([eE][-+]?[0-9]{1,3})?", fullmatch=True
-)
-
-
-@settings(max_examples=400)
-@given(NUMBERS | st.floats(width=32, allow_nan=False, allow_infinity=False).map(repr))
-@example("0." + "0" * 60 + "1e61")
-@example("9" * 60 + "e-60")
-@example("0e999999999999")
-@example("1e-999999999999")
-def test_numbers_are_within_one_unit_of_pythons(text: str) -> None:
-    encoded = text.encode()
-    value, end = scan_xmlc.parse_number(np.frombuffer(bytearray(encoded), np.uint8), 0, len(encoded))
-    assert end == len(encoded)
-    with np.errstate(over="ignore"):
-        expected, found = np.float32(float(text)), np.float32(value)
-        neighbours = [np.nextafter(expected, np.float32(side)) for side in (-math.inf, math.inf)]
-    assert found == expected or found in neighbours
-
-
-@pytest.mark.parametrize(
-    "text", ["", "-", "+", ".", "e5", "1e", "1e+", "nan", "inf", "-.", "x", "0x10", "1_0", "1,5"]
-)
-def test_what_is_no_number_does_not_end_where_the_token_ends(text: str) -> None:
-    encoded = bytearray(text.encode() + b" ")
-    _, end = scan_xmlc.parse_number(np.frombuffer(encoded, np.uint8), 0, len(text))
-    assert end == 0 or end < len(text)
 
 
 XMLC_PIECES = [
@@ -123,15 +90,6 @@ def test_xmlc_rows_agree_with_reference(lines: list[str], block_bytes: int) -> N
         assert features.indices[part].tolist() == list(row.features)
         np.testing.assert_allclose(features.values[part], list(row.features.values()), rtol=1e-6, atol=1e-44)
         assert labels.indices[labels.indptr[i] : labels.indptr[i + 1]].tolist() == row.labels
-
-
-@settings(max_examples=100)
-@given(st.lists(st.integers(0, 10**6), unique=True, max_size=200))
-def test_sort_pairs_sorts_and_keeps_pairs_together(keys: list[int]) -> None:
-    sorted_keys, values = np.array(keys, np.int32), np.array(keys, np.float32)
-    scan_xmlc.sort_pairs(sorted_keys, values)
-    assert sorted_keys.tolist() == sorted(keys)
-    assert values.tolist() == sorted(keys)
 
 
 def test_find_last_newline_and_count_byte() -> None:

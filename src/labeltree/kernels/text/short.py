@@ -11,9 +11,9 @@ from labeltree.kernels.text.strings import find_strings
 from labeltree.kernels.text.words import DONE, Pieces, TextOptions, split_row
 
 # Places in ``table``, the addresses of the features' arrays ...
-SLOTS, RECORDS, BUCKET_ROW, IDF, LOWER_CASE, NO_PREFIX, SETTINGS = range(7)
+SLOTS, RECORDS, COLUMN_OF_BUCKET, IDF, LOWER_CASE, NO_PREFIX, SETTINGS = range(7)
 # ... and of a thread's own ones (two Pieces have four each); the row is what comes out.
-WORDS, LABELS, WEIGHTS, IDS, TOKENS, KEYS, NO_ROWS, INDICES, VALUES = 7, 11, 15, 16, 17, 18, 19, 20, 21
+WORDS, LABELS, WEIGHTS, IDS, TOKENS, KEYS, NO_COLUMNS, INDICES, VALUES = 7, 11, 15, 16, 17, 18, 19, 20, 21
 _PIECES = (np.uint64, np.int64, np.int64, np.uint64)
 TYPES = (
     np.uint64, np.uint64, np.int32, np.float32, np.uint16, np.uint8, np.int64, *_PIECES, *_PIECES,
@@ -55,10 +55,11 @@ def transform_text(table, buffer):
     if settings[LONGEST] > 1:
         ids, tokens = tokens, vector_at(table, TOKENS, np.int32)
         add_ngrams(ids, words.hashes, row_end.copy(), settings[LONGEST], settings[N_BUCKETS], tokens, row_end)
-    no_rows, bucket_row = vector_at(table, NO_ROWS, np.int32), vector_at(table, BUCKET_ROW, np.int32)
+    no_columns = vector_at(table, NO_COLUMNS, np.int32)
+    column_of_bucket = vector_at(table, COLUMN_OF_BUCKET, np.int32)
     keys, indptr = vector_at(table, KEYS, np.int64), np.zeros(2, np.int64)
     indices, values = row_at(table)
-    count_rows(tokens, weights, row_end, no_rows, bucket_row, keys, 0, indptr, indices, values)
+    count_rows(tokens, weights, row_end, no_columns, column_of_bucket, keys, 0, indptr, indices, values)
     idf = vector_at(table, IDF, np.float32)
     weigh_rows(indptr, indices, values, idf, settings[TF], settings[NORM])
     return indptr[1]
