@@ -15,7 +15,7 @@ from labeltree.data.bad_lines import BadLines, shorten
 from labeltree.data.formats import UTF8_MARK, VectorFormat
 from labeltree.data.lines import REASONS, Lines, Problem, Reasons, explain_status, line_blocks, report_lines
 from labeltree.data.opening import BLOCK_BYTES, Source
-from labeltree.data.rows import LabelRows, SparseRows, pointers
+from labeltree.data.rows import LabelRows, SparseRows, join_labels, join_rows, pointers
 from labeltree.errors import DataError
 from labeltree.kernels.scan import lines as scan
 from labeltree.kernels.scan import xmlc as scan_xmlc
@@ -90,18 +90,9 @@ def read_xmlc(
         )
         parts = list(_read_parts(source, found, limits, bad_lines, block_bytes))
     width = found.n_columns if n_columns is None else n_columns
-    features = SparseRows(
-        pointers(_joined([part.lengths for part in parts])),
-        np.concatenate([np.empty(0, np.int32), *(part.indices for part in parts)]),
-        np.concatenate([np.empty(0, np.float32), *(part.values for part in parts)]),
-        width,
-    )
-    labels = LabelRows(
-        pointers(_joined([part.label_lengths for part in parts])),
-        np.concatenate([np.empty(0, np.int32), *(part.labels for part in parts)]),
-        limits.n_known_labels,
-    )
-    return features, labels
+    features = [SparseRows(pointers(part.lengths), part.indices, part.values, width) for part in parts]
+    labels = [LabelRows(pointers(part.label_lengths), part.labels, limits.n_known_labels) for part in parts]
+    return join_rows(features, width), join_labels(labels, limits.n_known_labels)
 
 
 def _read_header(source: Source, n_columns: int | None, n_labels: int | None) -> _Header:
@@ -221,7 +212,3 @@ def _reasons(header: _Header, limits: Limits) -> Reasons:
         scan_xmlc.VALUE_RANGE: ("the value of a feature is too large", "use values below 3.4e38"),
         scan_xmlc.FEATURE_TWICE: ("a feature appears twice", "add its values up"),
     }
-
-
-def _joined(lengths: list[NDArray[np.int64]]) -> NDArray[np.int64]:
-    return np.concatenate([np.empty(0, np.int64), *lengths])

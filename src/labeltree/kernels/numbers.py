@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from labeltree.kernels.jit import helper, inlined
+from labeltree.kernels.jit import inlined
 
 MAX_ID = 2**31 - 1
 MAX_MANTISSA = 10**17  # takes one more digit without overflow; further ones do not change a 32-bit float
@@ -22,7 +22,7 @@ def is_sign(byte):
     return byte == 43 or byte == 45
 
 
-@helper
+@inlined
 def parse_id(buffer, i, end):
     """The natural number at ``i`` and where it ends; too large ones become ``MAX_ID``."""
     number = 0
@@ -32,7 +32,7 @@ def parse_id(buffer, i, end):
     return number, i
 
 
-@helper
+@inlined
 def scale_by_ten(number, exponent):
     """``number * 10**exponent``; powers up to 22 are exact, so common numbers are rounded only once."""
     if exponent == 0:
@@ -44,7 +44,7 @@ def scale_by_ten(number, exponent):
     return number / scale if exponent < 0 else number * scale
 
 
-@helper
+@inlined
 def append_digits(buffer, i, end, mantissa):
     """Write the digits at ``i`` behind those of ``mantissa``: it, where they end, how many were too many."""
     n_left_out = 0
@@ -57,7 +57,7 @@ def append_digits(buffer, i, end, mantissa):
     return mantissa, i, n_left_out
 
 
-@helper
+@inlined
 def parse_number(buffer, start, end):
     """The decimal number at ``start`` and where it ends (``start`` itself where there is none).
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labeltree.kernels.characters import is_space, skip_space
-from labeltree.kernels.jit import helper, kernel
+from labeltree.kernels.jit import inlined, kernel
 from labeltree.kernels.numbers import parse_id, parse_number
 from labeltree.kernels.sorting import MOST_RANKED, make_key, number_of, place_of, sort_keys
 
@@ -40,7 +40,7 @@ class Scratch(NamedTuple):
     values: NDArray[np.float32]
 
 
-@helper
+@inlined
 def unite_labels(labels, first, last, scratch):
     """Sort ``labels[first:last]``, collapse equal ones except unknown ones, and return where they end."""
     end = first + 1
@@ -61,7 +61,7 @@ def unite_labels(labels, first, last, scratch):
     return end
 
 
-@helper
+@inlined
 def sort_features(indices, values, first, last, scratch):
     """Sort the features in ``first:last`` by their ids; False if one appears twice."""
     keys, moved, n = scratch.keys, scratch.values, last - first
@@ -78,7 +78,7 @@ def sort_features(indices, values, first, last, scratch):
     return are_distinct
 
 
-@helper
+@inlined
 def read_labels(buffer, i, end, limits, n_labels, scratch, out_labels):
     """Read ``1,7`` at ``i``: next position, code, labels so far. With a colon it is a feature: no labels."""
     start = i
@@ -98,7 +98,7 @@ def read_labels(buffer, i, end, limits, n_labels, scratch, out_labels):
         i = after + 1
 
 
-@helper
+@inlined
 def read_features(buffer, i, end, limits, n_values, scratch, out_indices, out_values):
     """Read ``3:0.5 9:1`` at ``i``: place, code, values so far."""
     first = n_values
