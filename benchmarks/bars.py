@@ -157,7 +157,7 @@ def memory(folder: Path, chosen: argparse.Namespace) -> None:
     from labeltree.config import Config
     from labeltree.model import load
     from labeltree.parallel import Pool
-    from labeltree.training.driver import read_training_data
+    from labeltree.training.data import read_training_data
     from labeltree.trees.profiles import label_profiles
 
     print("\n## memory: peak resident size of `labeltree train`")

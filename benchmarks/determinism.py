@@ -29,7 +29,7 @@ import numpy as np
 
 import labeltree
 from benchmarks.generate import Shape, generate
-from benchmarks.grid import GRID, Point, write_tree
+from benchmarks.grid import GRID, Point, write_small_tree
 from labeltree.data.rows import SparseRows
 
 # In a flat tree more siblings than a vector of the processor holds, and arrays of them that may lie close.
@@ -83,7 +83,7 @@ class Data:
         self.labels = [f"label{label}" for label in range(SHAPE.n_labels)]
         indptr, ids = drawn.Y.indptr, drawn.Y.indices
         self.Y = [[self.labels[id] for id in ids[start:end]] for start, end in itertools.pairwise(indptr)]
-        self.tree_file = write_tree(folder / "labels.tree", self.labels)
+        self.tree_file = write_small_tree(folder / "labels.tree", self.labels)
 
     def digests(self, point: Point, threads: int, heap: Heap, folder: Path) -> list[str]:
         """Of the model file of a point, and of what the model predicts."""

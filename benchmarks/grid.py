@@ -61,7 +61,7 @@ GRID += [Point("vectors", "flat", "softmax-dual", 1)]
 GRID += [Point("vectors", "kmeans", "softmax-online", 1)]
 
 
-def write_tree(path: Path, labels: Sequence[str]) -> Path:
+def write_small_tree(path: Path, labels: Sequence[str]) -> Path:
     """A tree of uneven depth: a chain of six pairs with a wide end."""
     path.write_text(
         "".join(f"n{i} leaf{i} {labels[i]}\nn{i} n{i + 1}\n" for i in range(6))

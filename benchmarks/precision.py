@@ -14,15 +14,15 @@ from numpy.typing import NDArray
 
 from benchmarks.datasets import TEXT_SETS, MissingData, data_file
 from labeltree.config import Config
-from labeltree.data.rows import LabelRows, SparseRows, first_rows
+from labeltree.data.rows import LabelRows, SparseRows, TrainingRows, first_rows
 from labeltree.metrics import precision_at
 from labeltree.model import Model
 from labeltree.nodes.dense.fitting import DenseParameters, fit_dense
 from labeltree.nodes.dense.quantized import quantize
 from labeltree.parallel import Pool
-from labeltree.training.driver import read_training_data
+from labeltree.training.data import read_training_data
 from labeltree.tree import LabelTree
-from labeltree.trees import build_tree
+from labeltree.trees.builder import TreeInput, build_tree
 
 K = 5
 ROWS_AT_A_TIME = 250
@@ -51,11 +51,12 @@ def best_labels(logs: NDArray[np.float64]) -> NDArray[np.int64]:
 
 
 def measure(name: str, n_rows: int) -> str:
-    config = Config()
+    config = Config(nodes="dense", arity=16)
     data = read_training_data(str(data_file(name, "train")), None, config, "auto", False)
     weight = np.ones(data.X.n_rows, np.float32)
     with Pool() as pool:
-        tree = build_tree(config, data.X, data.Y, data.labels.strings(), pool, config.seed, None)
+        rows = TrainingRows(data.X, data.Y, weight)
+        tree = build_tree(TreeInput(rows, data.labels.strings(), config, pool), config.seed)
         trained = fit_dense(
             data.X, data.Y, tree, config, weight=weight, seed=config.seed, pool=pool, report=lambda _: None
         )

@@ -26,7 +26,7 @@ from labeltree.config import parameters
 from labeltree.errors import ParameterError
 from labeltree.metrics import calibration_error, evaluate
 from labeltree.parameter import Parameter, parsed
-from labeltree.training.driver import Progress
+from labeltree.training.progress import Progress
 
 K = 5
 PARTS = 10  # one of them is held out

@@ -85,8 +85,7 @@ def test_numbers_are_finite_numbers(parameter: Parameter, value: Any) -> None:
 @pytest.mark.parametrize("parameter", [p for p in ALL if p.choices], ids=ids)
 def test_choices(parameter: Parameter) -> None:
     for choice in parameter.choices:
-        others = {"nodes": "dense"} if choice == "learned" else enabling(parameter)
-        assert getattr(make_config({parameter.name: choice, **others}), parameter.name) == choice
+        assert getattr(make_config({parameter.name: choice, **enabling(parameter)}), parameter.name) == choice
     if parameter.open_choice:
         assert getattr(make_config({parameter.name: "some/file"}), parameter.name) == "some/file"
     else:
@@ -131,18 +130,10 @@ def test_weights_and_ngrams_exclude_each_other() -> None:
             make()
 
 
-@pytest.mark.parametrize("nodes", ["sparse", "both"])
-def test_a_learned_tree_needs_dense_nodes(nodes: str) -> None:
-    message = f"tree 'learned' needs nodes='dense', but nodes is '{nodes}'"
-    with pytest.raises(ParameterError, match=message):
-        make_config({"tree": "learned", "nodes": nodes})
-    if nodes == Config().nodes:
-        with pytest.raises(ParameterError, match=message):
-            make_config({"tree": "learned"})
-    for link in ("plt", "hsm"):
-        config = make_config({"tree": "learned", "nodes": "dense", "link": link})
-        assert (config.tree, config.link) == ("learned", link)
-    assert make_config({"tree": "learned"}, preset="fasttext-hs").nodes == "dense"
+def test_a_learned_tree_is_trained_by_dense_nodes_whatever_scores_its_nodes_then() -> None:
+    assert make_config({"tree": "learned", "nodes": "sparse", "dim": 7}).dim == 7
+    with pytest.raises(ParameterError, match="dim=7 has no effect"):
+        make_config({"nodes": "sparse", "dim": 7})
 
 
 def test_values_beat_the_file_beats_the_preset(tmp_path: Path) -> None:
@@ -226,7 +217,7 @@ def test_needs_are_of_parameters_that_are_known(parameter: Parameter) -> None:
                 assert set(wanted) <= {"text", "vectors"}
             else:
                 for value in wanted:
-                    Config(**({"nodes": "dense"} | {name: value})).validate()  # a learned tree needs it
+                    Config(**{name: value}).validate()
     assert parameter.full_help.startswith(parameter.help)
     assert "Needs" in parameter.full_help
 
@@ -236,14 +227,15 @@ def test_needs_are_of_parameters_that_are_known(parameter: Parameter) -> None:
     [
         (
             {"dim": 7},
-            "dim=7 has no effect where nodes is sparse: it needs nodes=dense or both; or leave it out",
+            "dim=7 has no effect where nodes is sparse and tree is kmeans: it needs nodes=dense or both, "
+            "or tree=learned; or leave it out",
         ),
         ({"lr": 0.1}, "lr=0.1 has no effect"),  # also a value that is the default
         ({"batch_size": 3}, "it needs nodes=dense or both"),
         (
             {"epochs": 99},
-            "epochs=99 has no effect where nodes is sparse and solver is dual: it needs nodes=dense or both, "
-            "or solver=sgd",
+            "epochs=99 has no effect where nodes is sparse and tree is kmeans and solver is dual: it needs "
+            "nodes=dense or both, or tree=learned, or solver=sgd",
         ),
         ({"eta": 1.0}, "eta=1.0 has no effect where solver is dual: it needs solver=sgd"),
         ({"solver": "sgd", "C": 1.0}, "C=1.0 has no effect where solver is sgd: it needs solver=dual"),

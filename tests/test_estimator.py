@@ -25,6 +25,7 @@ import labeltree
 from labeltree.config import PRESETS, Config, parameters
 from labeltree.errors import DataError, LabelTreeError, ParameterError, TreeError
 from labeltree.estimator import LabelTreeClassifier
+from labeltree.trees.file import write_tree
 
 # Reviewed: each is a decision of the design or of the method, none a defect to hide.
 EXPECTED_FAILURES = {
@@ -370,7 +371,7 @@ def test_a_tree_file_has_the_labels_names(tmp_path: Path) -> None:
     for y, test in ((TRAIN_LABELS, TEST_LABELS), (numbered(TRAIN_LABELS), numbered(TEST_LABELS))):
         grown = small(tree="huffman", arity=2).fit(TRAIN_TEXTS, y)
         tree = grown.model_.label_trees[0]
-        tree.write(tmp_path / "tree.txt", grown.model_.label_names)
+        write_tree(tmp_path / "tree.txt", tree, grown.model_.label_names)
         given = small(tree=str(tmp_path / "tree.txt")).fit(TRAIN_TEXTS, y)
         assert given.model_.label_names == grown.model_.label_names
         depths = given.model_.label_trees[0].depth_of_leaves

@@ -8,25 +8,28 @@ from __future__ import annotations
 
 import dataclasses
 import tomllib
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from labeltree.errors import ParameterError, UnknownParameterError, show
+from labeltree.nodes import KINDS, LINKS
 from labeltree.parameter import Need, Parameter, check, parsed, unmet_need, without_effect
+from labeltree.trees import BUILDERS
 
 # What parameters need to have an effect.
 _TEXT = Need({"input": ("text",)})
 _COUNTED_WORDS = Need({"weighted_words": (False,)})
 _NGRAMS = Need({"word_ngrams": range(2, 9)})
-_ARITY = Need({"tree": ("kmeans", "huffman", "complete", "learned")})
-_KMEANS = Need({"tree": ("kmeans",)})
-_PLT = Need({"link": ("plt",)})
-_DENSE = Need({"nodes": ("dense", "both")})
-_SPARSE = Need({"nodes": ("sparse", "both")})
+_LINK_OF_LOSS = Need({"link": LINKS.users_of("loss")})
 _DUAL = Need({"solver": ("dual",)})
 _SGD = Need({"solver": ("sgd",)})
-_STEPS = Need({**_DENSE.any_of, **_SGD.any_of})
+
+
+def _used(name: str, **others: Sequence[Any]) -> Need:
+    """A tree builder or a kind of nodes that uses the parameter; or one of these values of others."""
+    users = {"nodes": KINDS.users_of(name), "tree": BUILDERS.users_of(name)}
+    return Need({axis: names for axis, names in users.items() if names} | others)
 
 
 def _parameter(
@@ -35,13 +38,14 @@ def _parameter(
     *,
     low: float | None = None,
     high: float | None = None,
-    choices: tuple[str, ...] = (),
+    choices: Collection[str] = (),
     open_choice: bool = False,
+    by_data: bool = False,
     group: str,
     needs: tuple[Need, ...] = (),
 ) -> Any:
     metadata: dict[str, Any] = {"help": help, "low": low, "high": high, "choices": choices}
-    metadata |= {"open_choice": open_choice, "group": group, "needs": needs}
+    metadata |= {"open_choice": open_choice, "by_data": by_data, "group": group, "needs": needs}
     return dataclasses.field(default=default, metadata=metadata)
 
 
@@ -91,8 +95,8 @@ class Config:
 
     tree: str = _parameter(
         "kmeans",
-        "How labels are put into a tree (learned: while its dense nodes are trained), or a tree file.",
-        choices=("kmeans", "huffman", "complete", "flat", "learned"),
+        "How labels are put into a tree (learned: by training dense nodes), or a tree file.",
+        choices=BUILDERS,
         open_choice=True,
         group="tree",
     )
@@ -101,8 +105,9 @@ class Config:
         "Children of an inner node; 0: 16, or more for sparse nodes of many labels, to need few levels.",
         low=0,
         high=1 << 20,
+        by_data=True,
         group="tree",
-        needs=(_ARITY,),
+        needs=(_used("arity"),),
     )
     max_leaves: int = _parameter(
         64,
@@ -110,16 +115,20 @@ class Config:
         low=1,
         high=1 << 20,
         group="tree",
-        needs=(_KMEANS,),
+        needs=(_used("max_leaves"),),
     )
     kmeans_eps: float = _parameter(
-        0.001, "Stop k-means when the mean similarity gains less.", low=0.0, group="tree", needs=(_KMEANS,)
+        0.001,
+        "Stop k-means when the mean similarity gains less.",
+        low=0.0,
+        group="tree",
+        needs=(_used("kmeans_eps"),),
     )
     balanced: bool = _parameter(
         True,
         "Split into parts of equal size; if not, as k-means finds them (Bonsai).",
         group="tree",
-        needs=(_KMEANS,),
+        needs=(_used("balanced"),),
     )
     collapse: int = _parameter(
         0,
@@ -127,30 +136,30 @@ class Config:
         low=0,
         high=64,
         group="tree",
-        needs=(_KMEANS,),
+        needs=(_used("collapse"),),
     )
     profiles: str = _parameter(
         "features",
         "What makes labels similar: their rows' features, the labels they occur with, or both.",
         choices=("features", "labels", "both"),
         group="tree",
-        needs=(_KMEANS,),
+        needs=(_used("profiles"),),
     )
 
     nodes: str = _parameter(
         "sparse",
         "What scores a node: learned vectors, a pruned linear model, or an ensemble of both.",
-        choices=("dense", "sparse", "both"),
+        choices=KINDS,
         group="nodes",
     )
     link: str = _parameter(
         "plt",
         "How scores of siblings become probabilities: a logistic each, or a softmax (one label is picked).",
-        choices=("plt", "hsm"),
+        choices=LINKS,
         group="nodes",
     )
     dim: int = _parameter(
-        256, "Length of the word and node vectors.", low=1, high=1 << 14, group="nodes", needs=(_DENSE,)
+        256, "Length of the word and node vectors.", low=1, high=1 << 14, group="nodes", needs=(_used("dim"),)
     )
 
     solver: str = _parameter(
@@ -158,20 +167,21 @@ class Config:
         "How sparse nodes are trained: dual coordinate descent, or online as in Vowpal Wabbit.",
         choices=("dual", "sgd"),
         group="sparse nodes",
-        needs=(_SPARSE,),
+        needs=(_used("solver"),),
     )
     loss: str = _parameter(
         "squared-hinge",
         "What the dual solver minimises; with link hsm it is always the log loss.",
         choices=("squared-hinge", "log"),
         group="sparse nodes",
-        needs=(_DUAL, _PLT),
+        needs=(_DUAL, _LINK_OF_LOSS),
     )
     C: float = _parameter(
         0.0,
         "Weight of the loss against |w|²/2; 0: 0.5, log loss and hsm 5, twice that for rare labels.",
         low=0.0,
         high=1e6,
+        by_data=True,
         group="sparse nodes",
         needs=(_DUAL,),
     )
@@ -181,7 +191,7 @@ class Config:
         low=1e-3,
         high=1e3,
         group="sparse nodes",
-        needs=(_SPARSE,),
+        needs=(_used("positive_weight"),),
     )
     rare_weight: float = _parameter(
         30.0,
@@ -189,7 +199,7 @@ class Config:
         low=0.0,
         high=1e6,
         group="sparse nodes",
-        needs=(_SPARSE,),
+        needs=(_used("rare_weight"),),
     )
     l1: float = _parameter(
         0.0,
@@ -205,7 +215,7 @@ class Config:
         low=0.0,
         high=1e3,
         group="sparse nodes",
-        needs=(_SPARSE,),
+        needs=(_used("bias"),),
     )
     tolerance: float = _parameter(
         0.05,
@@ -224,7 +234,7 @@ class Config:
         low=0.0,
         high=1e6,
         group="sparse nodes",
-        needs=(_SPARSE,),
+        needs=(_used("prune"),),
     )
     eta: float = _parameter(2.0, "First step size.", low=0.0, high=1e3, group="sparse nodes", needs=(_SGD,))
     eta_power: float = _parameter(
@@ -237,23 +247,32 @@ class Config:
     )
 
     epochs: int = _parameter(
-        6, "Passes over the training data.", low=1, high=100_000, group="training", needs=(_STEPS,)
+        6,
+        "Passes over the training data.",
+        low=1,
+        high=100_000,
+        group="training",
+        needs=(_used("epochs", solver=("sgd",)),),
     )
     optimizer: str = _parameter(
         "adagrad",
         "How steps are scaled; sgd with batch size 1 is the paper's.",
         choices=("adagrad", "sgd"),
         group="training",
-        needs=(_DENSE,),
+        needs=(_used("optimizer"),),
     )
     lr: float = _parameter(
-        0.1, "First step size; it falls linearly to 0.", low=0.0, group="training", needs=(_DENSE,)
+        0.1, "First step size; it falls linearly to 0.", low=0.0, group="training", needs=(_used("lr"),)
     )
     l2: float = _parameter(
-        1e-4, "L2 regularisation of all parameters but biases.", low=0.0, group="training", needs=(_STEPS,)
+        1e-4,
+        "L2 regularisation of all parameters but biases.",
+        low=0.0,
+        group="training",
+        needs=(_used("l2", solver=("sgd",)),),
     )
     batch_size: int = _parameter(
-        64, "Examples per step.", low=1, high=1 << 20, group="training", needs=(_DENSE,)
+        64, "Examples per step.", low=1, high=1 << 20, group="training", needs=(_used("batch_size"),)
     )
     trees: int = _parameter(
         1, "Trees of the ensemble; their probabilities are averaged.", low=1, high=1000, group="training"
@@ -263,8 +282,6 @@ class Config:
     def validate(self) -> Config:
         """Return self, or raise :class:`ParameterError` naming the parameter, the bound and the value."""
         _check_values(self.to_dict())
-        if self.tree == "learned" and self.nodes != "dense":
-            raise ParameterError(f"tree 'learned' needs nodes='dense', but nodes is {self.nodes!r}")
         if self.weighted_words and self.word_ngrams > 1:
             raise ParameterError(
                 "weighted_words needs word_ngrams=1, as n-grams have no weights, "
@@ -279,21 +296,14 @@ class Config:
 PARAMETER_NAMES = tuple(field.name for field in dataclasses.fields(Config))
 
 
-def node_kinds(config: Config) -> tuple[str, ...]:
-    """What is trained on each tree."""
-    return ("dense", "sparse") if config.nodes == "both" else (config.nodes,)
-
-
-def takes_steps(config: Config) -> bool:
-    """Whether dense nodes are trained with a step per example, as in the paper."""
-    return config.optimizer == "sgd" and config.batch_size == 1
-
-
 def parameters() -> Iterator[Parameter]:
     """The fields of :class:`Config` in order."""
     kinds = {"bool": bool, "int": int, "float": float, "str": str}
     for field in dataclasses.fields(Config):
         yield Parameter(field.name, kinds[str(field.type)], field.default, **field.metadata)
+
+
+BY_DATA = tuple(parameter.name for parameter in parameters() if parameter.by_data)
 
 
 def _check_values(values: Mapping[str, Any]) -> None:
@@ -392,6 +402,12 @@ def effective(config: Config, **facts: str) -> dict[str, Any]:
     """The parameters that have an effect, with their values."""
     values, needs_of = {**config.to_dict(), **facts}, _needs()
     return {name: values[name] for name in config.to_dict() if unmet_need(name, values, needs_of) is None}
+
+
+def chosen_by_data(config: Config, resolved: Config) -> dict[str, Any]:
+    """What the data chose for a resolved config, of that which has an effect."""
+    values = effective(resolved)
+    return {name: values[name] for name in BY_DATA if name in values and not getattr(config, name)}
 
 
 def _needs() -> dict[str, tuple[Need, ...]]:

@@ -6,7 +6,7 @@ Which parameters there are is in ``config.py``. Importing this module is free.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from labeltree.errors import ParameterError, show
@@ -35,8 +35,9 @@ class Parameter(NamedTuple):
     help: str
     low: float | None
     high: float | None
-    choices: tuple[str, ...]
+    choices: Collection[str]
     open_choice: bool  # other strings are allowed too (a file name)
+    by_data: bool  # 0 leaves it to the data
     group: str
     needs: tuple[Need, ...]  # it has no effect without all of these
 

@@ -16,8 +16,9 @@ T = TypeVar("T")
 class Entry(NamedTuple):
     """Where a choice is, and what it takes."""
 
-    home: str  # "trees.kmeans:KMEANS", below this package
+    home: str = ""  # "trees.kmeans:KMEANS", below this package
     uses: tuple[str, ...] = ()  # parameters that have an effect where it is chosen
+    parts: tuple[str, ...] = ()  # other choices that are all meant by this one, which has no home then
 
 
 class Table(Mapping[str, T], Generic[T]):
@@ -42,9 +43,13 @@ class Table(Mapping[str, T], Generic[T]):
     def __contains__(self, name: object) -> bool:
         return name in self._entries
 
-    def users_of(self, parameter: str) -> Users:
+    def parts_of(self, name: str) -> tuple[str, ...]:
+        """The choices that a name stands for, most often itself alone."""
+        return self._entries[name].parts or (name,)
+
+    def users_of(self, parameter: str) -> Sequence[str]:
         """The choices with which a parameter has an effect."""
-        return Users(self._entries, parameter)
+        return _Users(self._entries, parameter)
 
     def add(self, name: str, choice: T, uses: tuple[str, ...] = ()) -> None:
         """One more choice, by a program that brings its own."""
@@ -56,14 +61,18 @@ class Table(Mapping[str, T], Generic[T]):
         del self._entries[name], self._loaded[name]
 
 
-class Users(Sequence[str]):
+class _Users(Sequence[str]):
     """Names of the entries that use a parameter; those that are added later are among them."""
 
     def __init__(self, entries: Mapping[str, Entry], parameter: str) -> None:
         self._entries, self._parameter = entries, parameter
 
     def _names(self) -> list[str]:
-        return [name for name, entry in self._entries.items() if self._parameter in entry.uses]
+        return [name for name in self._entries if self._uses(name)]
+
+    def _uses(self, name: str) -> bool:
+        entry = self._entries[name]
+        return self._parameter in entry.uses or any(map(self._uses, entry.parts))
 
     @overload
     def __getitem__(self, index: int) -> str: ...

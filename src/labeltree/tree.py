@@ -12,19 +12,25 @@ contiguous, and the blocks of children follow each other in the order of their p
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from labeltree.data.rows import LabelRows
 from labeltree.errors import CorruptedModelError, ParameterError, TreeError
-from labeltree.storage.files import write_whole
 
 _MAX_NODES = 2**31 - 1
+
+
+class Shape(NamedTuple):
+    """How large a tree is, or will be: of all nodes, and of those that one label's path meets."""
+
+    n_inner: int
+    n_children: int  # of an inner node, at most
+    depth: int  # at least 1
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -107,6 +113,11 @@ class LabelTree:
         """What a model file needs to hold; the other arrays follow from these."""
         return {f"{prefix}.parent": self.parent, f"{prefix}.label": self.label}
 
+    def arrays(self) -> dict[str, NDArray[np.int32]]:
+        """All of them by name, as kernels take them."""
+        names = ("parent", "first_child", "n_children", "label", "leaf_of_label")
+        return {name: getattr(self, name) for name in names}
+
     @property
     def n_nodes(self) -> int:
         return len(self.parent)
@@ -172,6 +183,11 @@ class LabelTree:
             "arity_max": int(arity.max()),
         }
 
+    def shape(self) -> Shape:
+        """The measures of it that training's costs depend on."""
+        n_inner = int(np.count_nonzero(self.n_children))
+        return Shape(n_inner, int(self.n_children.max()), max(1, int(self.depth_of_leaves.max())))
+
     def cost(self, Y: Any) -> float:
         """Expected number of nodes that one example of ``Y`` trains (the paper's Appendix C).
 
@@ -196,32 +212,6 @@ class LabelTree:
         count_rows_below(Y.indptr, Y.indices, self.parent, self.leaf_of_label, n_rows_below)
         # Whole numbers until the last division, so the result does not depend on any order.
         return 1.0 + int((n_rows_below * self.n_children).sum()) / Y.n_rows
-
-    def write(self, path: str | Path, names: Sequence[str]) -> None:
-        """Export as lines ``parent child [label]``, the format of :mod:`labeltree.trees.file`."""
-        if len(names) != self.n_labels:
-            raise TreeError(f"{len(names)} label names given for a tree of {self.n_labels} labels")
-        for label, name in enumerate(names):
-            if not name.strip() or "\n" in name or "\r" in name:
-                raise TreeError(
-                    f"label {label}: the name {name!r} cannot stand in a tree file (empty, or with a line "
-                    "end); rename it"
-                )
-        if len(set(names)) != len(names):
-            raise TreeError("label names must differ from each other to be written into a tree file")
-        endings = ["" if label < 0 else f" {names[label]}" for label in self.label.tolist()]
-        parents = self.parent.tolist()
-        first = 0 if self.n_nodes == 1 else 1  # a root that is a leaf still needs a line to carry its label
-        lines = [f"{parents[n] if n else '-'} {n}{endings[n]}\n" for n in range(first, self.n_nodes)]
-        try:
-            content = "".join(lines).encode("utf-8", "surrogateescape")
-        except UnicodeEncodeError as error:
-            raise TreeError(f"a label name cannot be written as UTF-8 ({error.reason}); rename it") from error
-        try:
-            write_whole(path, [content])
-        except (OSError, ValueError) as error:  # ValueError: no file can have that name
-            reason = getattr(error, "strerror", None) or error
-            raise TreeError(f"tree file {path}: cannot be written ({reason}); give another name") from error
 
     def __repr__(self) -> str:
         return f"LabelTree(n_labels={self.n_labels}, n_nodes={self.n_nodes})"

@@ -75,7 +75,7 @@ BAD = [
     (
         "train {data.txt} -o {out} --dim 4",
         2,
-        "dim=4 has no effect where nodes is sparse: it needs nodes=dense",
+        "dim=4 has no effect where nodes is sparse and tree is kmeans: it needs nodes=dense",
     ),
     ("train {data.txt} -o {out} --lr 0.1", 2, "lr=0.1 has no effect"),
     ("train {data.txt} -o {out} --config {dense.toml}", 2, "dim=4 has no effect"),

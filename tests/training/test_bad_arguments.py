@@ -21,6 +21,7 @@ from labeltree.errors import (
     TreeError,
 )
 from labeltree.model import Model
+from labeltree.trees.file import write_tree
 
 TEXTS, Y = ["one two", "three four", "one four"], [["a"], ["b"], ["a", "b"]]
 SMALL: dict[str, Any] = dict(nodes="dense", dim=4, epochs=1)
@@ -219,6 +220,6 @@ def test_labels_to_score_are_a_list(labels: Any, model: Model) -> None:
 def test_names_that_no_file_has(model: Model) -> None:
     for name in ("\ud800", "a\0b"):
         with pytest.raises(TreeError, match="cannot be written"):
-            model.label_trees[0].write(name, model.label_names)
+            write_tree(name, model.label_trees[0], model.label_names)
         with pytest.raises(ModelFileError):
             model.save(name)

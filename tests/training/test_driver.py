@@ -26,10 +26,12 @@ from support.small_data import (
 import labeltree
 from labeltree.config import Config, make_config
 from labeltree.errors import DataError, ParameterError, TrainingError
+from labeltree.experts.tree_training import tree_seed
 from labeltree.features.strings import StringTable
 from labeltree.model import Model
-from labeltree.training.driver import estimate, train, tree_seed
+from labeltree.training.driver import estimate, train
 from labeltree.training.progress import Progress
+from labeltree.trees.file import write_tree
 from labeltree.trees.profiles import label_profiles
 
 TOY = make_toy(100)
@@ -250,9 +252,8 @@ def test_every_weighting_trains(tf: str, row_norm: str) -> None:
 def test_the_path_of_a_tree_file_is_not_kept(tmp_path: Path) -> None:
     """Equal trees make equal files, wherever they were read from; and no path of a machine leaks out."""
     for name in ("one.tree", "two.tree"):
-        train(TOY.texts, TOY.Y, tree="huffman", arity=2).label_trees[0].write(
-            tmp_path / name, train(TOY.texts, TOY.Y, **SMALL).label_names
-        )
+        model = train(TOY.texts, TOY.Y, tree="huffman", arity=2)
+        write_tree(tmp_path / name, model.label_trees[0], model.label_names)
     one, two = (train(TOY.texts, TOY.Y, tree=str(tmp_path / f"{n}.tree")) for n in ("one", "two"))
     assert saved(one, tmp_path) == saved(two, tmp_path)
     assert str(tmp_path).encode() not in saved(one, tmp_path)
@@ -372,8 +373,7 @@ def test_profiles_and_names_are_made_once_for_all_trees(monkeypatch: pytest.Monk
 
         return call
 
-    for module in ("labeltree.training.driver", "labeltree.trees.profiles"):
-        monkeypatch.setattr(f"{module}.label_profiles", counted("profiles", label_profiles))
+    monkeypatch.setattr("labeltree.trees.kmeans.label_profiles", counted("profiles", label_profiles))
     monkeypatch.setattr(StringTable, "strings", counted("names", StringTable.strings))
     for trees in (1, 3):
         n_calls.update(profiles=0, names=0)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from labeltree import LabelTree
 from labeltree.errors import TreeError
-from labeltree.trees.file import read_tree
+from labeltree.trees.file import read_tree, write_tree
 from labeltree.trees.shapes import build_complete
 
 NAMES = ["a", "b", "c d"]
@@ -88,7 +88,7 @@ def test_unreadable_and_unwritable_files(tmp_path: Path) -> None:
     with pytest.raises(TreeError, match="cannot be read"):
         read_tree(tmp_path, NAMES)
     with pytest.raises(TreeError, match="cannot be written"):
-        read(tmp_path, GOOD).write(tmp_path / "missing" / "tree.txt", NAMES)
+        write_tree(tmp_path / "missing" / "tree.txt", read(tmp_path, GOOD), NAMES)
 
 
 TEXT = st.text(st.characters(exclude_characters="\r\n", exclude_categories=["Cs"]), min_size=1, max_size=6)
@@ -104,14 +104,14 @@ def test_written_and_read_again(
 ) -> None:
     path = tmp_path_factory.getbasetemp() / "round-trip.txt"
     tree = build_complete(np.arange(len(names)), arity)
-    tree.write(path, names)
+    write_tree(path, tree, names)
     assert read_tree(path, names) == tree
 
 
 def test_bytes_that_are_not_utf8_survive(tmp_path: Path) -> None:
     names = [b"\xff\xfe".decode("utf-8", "surrogateescape"), "b"]
     tree = build_complete([1, 1], 2)
-    tree.write(tmp_path / "tree.txt", names)
+    write_tree(tmp_path / "tree.txt", tree, names)
     assert b" \xff\xfe\n" in (tmp_path / "tree.txt").read_bytes()
     assert read_tree(tmp_path / "tree.txt", names) == tree
 
@@ -128,5 +128,5 @@ def test_bytes_that_are_not_utf8_survive(tmp_path: Path) -> None:
 )
 def test_names_that_cannot_be_written(tmp_path: Path, names: list[str], message: str) -> None:
     with pytest.raises(TreeError, match=message):
-        build_complete([1, 1], 2).write(tmp_path / "tree.txt", names)
+        write_tree(tmp_path / "tree.txt", build_complete([1, 1], 2), names)
     assert list(tmp_path.iterdir()) == []

@@ -15,20 +15,19 @@ from support.small_data import LABELS, N_LABELS, make_toy, slow_marginals, write
 from support.strategies import label_rows, random_parameters, sparse_rows
 
 import labeltree
-from labeltree import LabelTree, cli
+from labeltree import LabelTree, cli, nodes
 from labeltree.config import Config
 from labeltree.errors import ParameterError, TrainingError
+from labeltree.experts.tree_training import tree_seed
 from labeltree.kernels.dense.arrays import Examples
 from labeltree.kernels.dense.learned import fill_children, measure_children
-from labeltree.kernels.links import SIGMOID, SOFTMAX
 from labeltree.model import Model
 from labeltree.nodes.dense import fitting as dense
-from labeltree.nodes.dense.fitting import DenseParameters
+from labeltree.nodes.dense.quantized import DenseParameters
 from labeltree.parallel import Pool
 from labeltree.reference import learned as reference
 from labeltree.reference.learned import Votes
 from labeltree.reference.training import Example, Parameters, Rows
-from labeltree.training.driver import tree_seed
 from labeltree.trees.learned import _leaves_below, assign_labels, fit_learned
 from labeltree.trees.shapes import build_shuffled
 
@@ -83,13 +82,13 @@ def random_problem(seed: int, scale: float = 1.0) -> Problem:
 
 def measured(problem: Problem, node_of_label: NDArray[np.int32], link: str) -> tuple[NDArray, NDArray]:
     tree, n_labels = problem.tree, problem.tree.n_labels
-    chances, count = np.zeros((n_labels, int(tree.n_children.max()))), np.zeros(n_labels)
+    probabilities, count = np.zeros((n_labels, int(tree.n_children.max()))), np.zeros(n_labels)
     hidden = np.zeros((1, problem.parameters.weights.shape[1]), np.float32)
     measure_children(
         problem.arrays(), np.arange(len(problem.examples)), tree.first_child, tree.n_children, node_of_label,
-        problem.parameters, link == "hsm", hidden, chances, count,
+        problem.parameters, nodes.LINKS[link].kernel, hidden, probabilities, count,
     )  # fmt: skip
-    return chances, count
+    return probabilities, count
 
 
 def kernel_tree(problem: Problem, link: str) -> LabelTree:
@@ -99,7 +98,7 @@ def kernel_tree(problem: Problem, link: str) -> LabelTree:
         examples=problem.arrays(),
         parameters=problem.parameters,
         config=Config(dim=problem.parameters.weights.shape[1]),
-        blocks=SimpleNamespace(link=SOFTMAX if link == "hsm" else SIGMOID),
+        blocks=SimpleNamespace(link=nodes.LINKS[link].kernel),
     )
     rows = np.arange(len(problem.examples), dtype=np.int64)
     return LabelTree(problem.tree.parent, assign_labels(trainer, rows))  # type: ignore[arg-type]
@@ -108,10 +107,10 @@ def kernel_tree(problem: Problem, link: str) -> LabelTree:
 def random_votes(seed: int, n_labels: int = 5, n_children: int = 3) -> Votes:
     random = np.random.default_rng(seed)
     share = random.dirichlet(np.ones(n_labels))
-    chances = random.dirichlet(np.ones(n_children), n_labels)
+    probabilities = random.dirichlet(np.ones(n_children), n_labels)
     return Votes(
         dict(enumerate(share.tolist())),
-        {label: dict(enumerate(row)) for label, row in enumerate(chances.tolist())},
+        {label: dict(enumerate(row)) for label, row in enumerate(probabilities.tolist())},
     )
 
 
@@ -124,7 +123,7 @@ def test_the_objective_of_a_known_case() -> None:
     apart = Votes(half, {0: {1: 1.0, 2: 0.0}, 1: {1: 0.0, 2: 1.0}})
     alike = Votes(half, {0: {1: 0.7, 2: 0.3}, 1: {1: 0.7, 2: 0.3}})
     between = Votes(half, {0: {1: 0.75, 2: 0.25}, 1: {1: 0.25, 2: 0.75}})
-    unbalanced = Votes({0: 0.9, 1: 0.1}, apart.chances)
+    unbalanced = Votes({0: 0.9, 1: 0.1}, apart.probabilities)
     assert reference.objective(apart) == pytest.approx(1.0)
     assert reference.objective(alike) == 0.0
     assert reference.objective(between) == pytest.approx(0.5)
@@ -144,8 +143,8 @@ def check_derivatives(objective: Objective, derivatives: Derivatives) -> None:
         for (label, child), derivative in derivatives(votes).items():
             ends = []
             for factor in (math.exp(-step), math.exp(step)):
-                moved = {**votes.chances[label], child: votes.chances[label][child] * factor}
-                ends.append(objective(votes._replace(chances={**votes.chances, label: moved})))
+                moved = {**votes.probabilities[label], child: votes.probabilities[label][child] * factor}
+                ends.append(objective(votes._replace(probabilities={**votes.probabilities, label: moved})))
             assert derivative == pytest.approx((ends[1] - ends[0]) / (2 * step), abs=1e-6)
 
 
@@ -155,11 +154,11 @@ def test_the_derivative_is_that_of_the_objective() -> None:
 
 def without_the_mean(votes: Votes) -> dict[tuple[int, int], float]:
     """As if p_j did not move with p_ij."""
-    means = reference.mean_chances(votes)
+    means = reference.mean_probabilities(votes)
     return {
         (i, j): 2 / len(means) * votes.share[i] * p * reference.sign(p - means[j])
-        for i, chances in votes.chances.items()
-        for j, p in chances.items()
+        for i, probabilities in votes.probabilities.items()
+        for j, p in probabilities.items()
     }
 
 
@@ -173,7 +172,9 @@ WRONG: dict[str, tuple[Objective, Derivatives]] = {
     "derivative that forgets the mean": (reference.objective, without_the_mean),
     "derivative by p, not by log p": (
         reference.objective,
-        lambda votes: {(i, j): d / votes.chances[i][j] for (i, j), d in reference.derivatives(votes).items()},
+        lambda votes: {
+            (i, j): d / votes.probabilities[i][j] for (i, j), d in reference.derivatives(votes).items()
+        },
     ),
 }
 
@@ -189,15 +190,15 @@ def test_the_check_of_the_derivative_notices(wrong: str) -> None:
 
 @pytest.mark.parametrize("link", LINKS)
 @pytest.mark.parametrize("scale", [0.3, 3.0, 100.0])
-def test_chances_of_children_are_the_references(link: str, scale: float) -> None:
+def test_probabilities_of_children_are_the_references(link: str, scale: float) -> None:
     """Of labels at any nodes, leaves too; scores of hundreds are no problem."""
     for seed in range(15):
         problem = random_problem(seed, scale)
         tree = problem.tree
         node_of_label = np.random.default_rng(seed).integers(0, tree.n_nodes, tree.n_labels).astype(np.int32)
-        chances, count = measured(problem, node_of_label, link)
+        probabilities, count = measured(problem, node_of_label, link)
         for label, node in enumerate(node_of_label.tolist()):
-            expected = np.zeros(chances.shape[1])
+            expected = np.zeros(probabilities.shape[1])
             children, weight = list(reference.children_of(tree, node)), 0.0
             if children:
                 votes = reference.measure(
@@ -205,9 +206,9 @@ def test_chances_of_children_are_the_references(link: str, scale: float) -> None
                 )
                 weight = sum(example.weight for example in problem.examples if label in example.labels)
                 if weight > 0.0:
-                    expected[: len(children)] = [weight * votes.chances[label][c] for c in children]
+                    expected[: len(children)] = [weight * votes.probabilities[label][c] for c in children]
             assert count[label] == pytest.approx(weight)
-            np.testing.assert_allclose(chances[label], expected, rtol=2e-4, atol=1e-6)
+            np.testing.assert_allclose(probabilities[label], expected, rtol=2e-4, atol=1e-6)
 
 
 def check_filling(
@@ -223,7 +224,7 @@ def check_filling(
         votes = random_votes(seed, n_labels, n_children)
         total = sum(votes.share[i] for i in voting)
         share = {i: votes.share[i] / total for i in sorted(voting)}
-        votes = Votes(share, {i: {1 + c: p for c, p in votes.chances[i].items()} for i in share})
+        votes = Votes(share, {i: {1 + c: p for c, p in votes.probabilities[i].items()} for i in share})
         found = fill(votes, room)
         assert found == reference.fill(range(n_labels), room, derivatives(votes))
         assert sorted(found) == list(range(n_labels))
@@ -233,15 +234,16 @@ def check_filling(
 def kernel_fill(votes: Votes, room: dict[int, int]) -> dict[int, int]:
     """The kernel at the root of a tree whose children have this room."""
     n_labels, n_children = sum(room.values()), len(room)
-    chances, count = np.zeros((n_labels, n_children)), np.zeros(n_labels)
+    probabilities, count = np.zeros((n_labels, n_children)), np.zeros(n_labels)
     for i, share in votes.share.items():
         count[i] = 7.0 * share  # only their relation counts
-        chances[i] = [count[i] * votes.chances[i][child] for child in room]
+        probabilities[i] = [count[i] * votes.probabilities[i][child] for child in room]
     first_child = np.array([1] + [-1] * n_children, np.int32)
     n_children_of = np.array([n_children] + [0] * n_children, np.int32)
     capacity = np.array([n_labels, *room.values()], np.int64)
-    nodes = fill_children(chances, count, first_child, n_children_of, np.zeros(n_labels, np.int32), capacity)
-    return dict(enumerate(nodes.tolist()))
+    at_root = np.zeros(n_labels, np.int32)
+    found = fill_children(probabilities, count, first_child, n_children_of, at_root, capacity)
+    return dict(enumerate(found.tolist()))
 
 
 def test_children_are_filled_as_in_the_reference() -> None:
@@ -370,7 +372,7 @@ def groups_below(model: Model) -> list[set[str]]:
 
 def root_objective(model: Model, texts: list[str], Y: list[list[str]]) -> float:
     """J at the root of a model, on these rows."""
-    parameters = model.trees[0].parameters.floats()  # type: ignore[union-attr]
+    parameters = model.experts[0].parameters.floats()  # type: ignore[union-attr]
     problem = Problem(model.label_trees[0], parameters, [])
     rows, ids = model._rows(texts), {name: label for label, name in enumerate(model.label_names)}
     examples = [
@@ -426,7 +428,7 @@ def check_separation(derivatives: Derivatives) -> None:
             assert found >= objective_of({i: 1 + (place >= 4) for place, i in enumerate(order)})
 
 
-def test_filling_does_not_lower_the_objective_below_that_of_chance() -> None:
+def test_filling_does_not_lower_the_objective_below_that_of_probability() -> None:
     check_separation(reference.derivatives)
 
 
@@ -507,9 +509,9 @@ def test_labels_without_rows_have_no_probability(link: str, arity: int) -> None:
     assert not probabilities[ids < N_LABELS].any()
     if link == "hsm":
         np.testing.assert_allclose(found.sum(axis=1), 1.0, rtol=1e-5)
-    is_constant = np.isinf(model.trees[0].parameters.bias)
+    is_constant = np.isinf(model.experts[0].parameters.bias)
     assert is_constant.sum() >= N_LABELS
-    assert not model.trees[0].parameters.weights[is_constant].any()  # type: ignore[union-attr]
+    assert not model.experts[0].parameters.weights[is_constant].any()  # type: ignore[union-attr]
 
 
 @pytest.mark.parametrize("link", LINKS)

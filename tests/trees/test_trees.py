@@ -8,20 +8,27 @@ import numpy as np
 import pytest
 
 from labeltree.config import Config
-from labeltree.data.rows import LabelRows, SparseRows
+from labeltree.data.rows import LabelRows, SparseRows, TrainingRows
 from labeltree.errors import ParameterError
 from labeltree.parallel import Pool
 from labeltree.reference import tree as reference
 from labeltree.tree import LabelTree
-from labeltree.trees import build_tree
+from labeltree.trees.builder import TreeInput, build_tree
+from labeltree.trees.file import write_tree
 
 NAMES = [f"label {label}" for label in range(6)]
 X = SparseRows(np.arange(13), np.arange(12, dtype=np.int32) % 4, np.ones(12, np.float32), 4)
 Y = LabelRows(np.arange(13), np.repeat(np.arange(5, dtype=np.int32), [1, 1, 2, 3, 5]), 6)  # label 5 never
 
 
+def tree_of(config: Config, X: SparseRows = X, Y: LabelRows = Y) -> LabelTree:
+    names = NAMES[: Y.n_labels] + [str(label) for label in range(len(NAMES), Y.n_labels)]
+    rows = TrainingRows(X, Y, np.ones(X.n_rows, np.float32))
+    return build_tree(TreeInput(rows, names, config, Pool(1)), config.seed)
+
+
 def build(**parameters: object) -> tuple:
-    tree = build_tree(Config(**parameters), X, Y, NAMES, Pool(1))  # type: ignore[arg-type]
+    tree = tree_of(Config(**parameters))  # type: ignore[arg-type]
     return tree.n_labels, int(tree.depth_of_leaves.max()), int(tree.n_children.max())
 
 
@@ -44,7 +51,7 @@ def test_profiles_may_be_of_labels(kind: str, expected: bool) -> None:
 
     def finds_pairs(seed: int) -> bool:
         config = Config(tree="kmeans", arity=4, max_leaves=2, profiles=kind, seed=seed)
-        tree = build_tree(config, rows, labels, [str(label) for label in range(8)], Pool(1))
+        tree = tree_of(config, rows, labels)
         above = tree.parent[tree.leaf_of_label]
         return above[:4].tolist() == above[4:].tolist() and len(set(above.tolist())) == 4
 
@@ -58,11 +65,10 @@ def test_kmeans_may_be_uneven_and_collapsed() -> None:
     indices = 4 * kind + random.integers(0, 4, 100)
     rows = SparseRows(np.arange(101), indices.astype(np.int32), np.ones(100, np.float32), 12)
     labels = LabelRows(np.arange(101), np.arange(100, dtype=np.int32), 100)
-    names = [str(label) for label in range(100)]
 
     def build_with(**parameters: object) -> LabelTree:
         config = Config(tree="kmeans", arity=2, max_leaves=4, **parameters)  # type: ignore[arg-type]
-        return build_tree(config, rows, labels, names, Pool(1))
+        return tree_of(config, rows, labels)
 
     assert reference.imbalances(build_with(), 2, 4) == []
     uneven = build_with(balanced=False)
@@ -73,24 +79,23 @@ def test_kmeans_may_be_uneven_and_collapsed() -> None:
 
 
 def test_frequent_labels_are_nearer_the_root() -> None:
-    tree = build_tree(Config(tree="huffman", arity=2), X, Y, NAMES, Pool(1))
+    tree = tree_of(Config(tree="huffman", arity=2))
     assert np.argmin(tree.depth_of_leaves) == 4
 
 
-def test_the_seed_is_the_configs_unless_given() -> None:
-    def trees(seed: int | None, given: int | None) -> list[int]:
-        config = Config(tree="kmeans", arity=2, max_leaves=1, seed=seed or 1)
-        return build_tree(config, X, Y, NAMES, Pool(1), given).label.tolist()
+def test_the_seed_makes_another_tree() -> None:
+    def tree(seed: int) -> tuple[int, ...]:
+        return tuple(tree_of(Config(tree="kmeans", arity=2, max_leaves=1, seed=seed)).label.tolist())
 
-    assert trees(5, None) == trees(1, 5)
-    assert len({tuple(trees(seed, None)) for seed in range(1, 20)}) > 1
+    assert tree(5) == tree(5)
+    assert len({tree(seed) for seed in range(1, 20)}) > 1
 
 
 def test_a_file_or_an_error_that_lists_the_builders(tmp_path: Path) -> None:
     path = tmp_path / "tree.txt"
-    tree = build_tree(Config(tree="huffman", arity=2), X, Y, NAMES, Pool(1))
-    tree.write(path, NAMES)
-    assert build_tree(Config(tree=str(path)), X, Y, NAMES, Pool(1)) == tree
+    tree = tree_of(Config(tree="huffman", arity=2))
+    write_tree(path, tree, NAMES)
+    assert tree_of(Config(tree=str(path))) == tree
     builders = "kmeans, huffman, complete, flat, learned"
     with pytest.raises(ParameterError, match=f"{builders} or an existing tree file, but is 'k'"):
-        build_tree(Config(tree="k"), X, Y, NAMES, Pool(1))
+        tree_of(Config(tree="k"))

@@ -23,6 +23,7 @@ from labeltree.cli.options import (
     skip_option,
 )
 from labeltree.cli.steps import load_with_data, print_lines
+from labeltree.query import NO_BEAM, check_search, make_query
 from labeltree.storage.files import write_whole
 from labeltree.wording import align
 
@@ -78,7 +79,7 @@ def compare_search(
 class Comparison(NamedTuple):
     """A search over all rows, and how its labels differ from those of exact search."""
 
-    beam: int | None  # None: exact
+    beam: int  # or NO_BEAM
     precision: dict[str, float]  # p@k
     microseconds_per_row: float  # of CPU, on one thread
     rows_that_differ: float  # share of the rows that get another set of labels
@@ -88,7 +89,7 @@ class Comparison(NamedTuple):
 
     def facts(self) -> dict[str, Any]:
         """For ``--json``."""
-        search = {"search": "exact"} if self.beam is None else {"search": "beam", "beam": self.beam}
+        search = {"search": "exact"} if self.beam == NO_BEAM else {"search": "beam", "beam": self.beam}
         shares = {"rows_that_differ": self.rows_that_differ, "labels_missed": self.labels_missed}
         return {**search, **self.precision, "microseconds_per_row": self.microseconds_per_row, **shares}
 
@@ -108,20 +109,18 @@ def compare_searches(
     from labeltree import metrics
     from labeltree.data.rows import first_rows
 
-    k = min(max(ranks), model.n_labels)
+    usual = make_query(max(ranks), normalize=normalize)
     exact: NDArray[np.int32] | None = None
-    for beam in (None, *beams):
-        how: dict[str, Any] = dict(normalize=normalize, threads=1)
-        how |= dict(search="exact") if beam is None else dict(search="beam", beam=beam)
-        model.predict_arrays(first_rows(rows, 2), k, **how)  # loading machine code is no part of its speed
+    for query in (usual, *(usual._replace(beam=check_search("beam", beam)) for beam in beams)):
+        model.best(first_rows(rows, 2), query, threads=1)  # loading machine code is no part of its speed
         started = time.thread_time()
-        ids, _ = model.predict_arrays(rows, k, **how)
+        ids, _ = model.best(rows, query, threads=1)
         seconds = time.thread_time() - started
         exact = ids if exact is None else exact
         missed = (exact >= 0) & ~np.isin(_keys(exact, model.n_labels), _keys(ids, model.n_labels))
         scores = metrics.evaluate(ids, labels, ranks)
         yield Comparison(
-            beam,
+            query.beam,
             {name: value for name, value in scores.items() if name.startswith("p@")},
             1e6 * seconds / rows.n_rows,
             float(missed.any(axis=1).mean()),
@@ -145,7 +144,7 @@ def comparison_lines(comparisons: Sequence[Comparison]) -> list[str]:
     for comparison in comparisons:
         precision = [f"{100 * value:.2f}" for value in comparison.precision.values()]
         shares = [f"{100 * share:.2f}" for share in (comparison.rows_that_differ, comparison.labels_missed)]
-        search = "exact" if comparison.beam is None else f"beam {comparison.beam}"
+        search = "exact" if comparison.beam == NO_BEAM else f"beam {comparison.beam}"
         table.append([search, *precision, f"{comparison.microseconds_per_row:.1f}", *shares])
     return align(table)
 

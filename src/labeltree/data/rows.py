@@ -41,6 +41,14 @@ class LabelRows(NamedTuple):
         return len(self.indices) / max(1, int(np.count_nonzero(np.bincount(self.indices))))
 
 
+class TrainingRows(NamedTuple):
+    """Rows to train on."""
+
+    X: SparseRows
+    Y: LabelRows
+    weight: NDArray[np.float32]  # (n_rows,) what each row counts
+
+
 def pointers(lengths: Sequence[int] | NDArray[Any]) -> NDArray[np.int64]:
     """The ``indptr`` of rows of these lengths."""
     indptr = np.zeros(len(lengths) + 1, np.int64)

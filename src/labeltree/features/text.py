@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from labeltree.config import Config
 from labeltree.data.bad_lines import BadLines
+from labeltree.data.formats import VectorFormat, find_format
+from labeltree.data.matrices import is_sparse, sparse_rows
 from labeltree.data.memory import texts_to_block
+from labeltree.data.opening import Source
+from labeltree.data.reading import read_blocks
 from labeltree.data.rows import Block, LabelRows, SparseRows
-from labeltree.errors import CorruptedModelError
+from labeltree.errors import CorruptedModelError, DataError, show
 from labeltree.features.counting import (
     MOST_IDF,
     LabelCollector,
@@ -24,12 +29,12 @@ from labeltree.features.counting import (
     inverse_document_frequency,
     number_columns,
 )
+from labeltree.features.features import Features, is_list
 from labeltree.features.splitting import make_scratch, split_block, text_options
 from labeltree.features.strings import StringTable
 from labeltree.features.vectors import NORM_CODES
-from labeltree.kernels.addresses import address_table
 from labeltree.kernels.text.counts import NORM_NONE, TF_BINARY, TF_COUNT, TF_LOG, weigh_rows
-from labeltree.kernels.text.short import LONGEST, N_BUCKETS, N_SETTINGS, NORM, TF, TYPES, WEIGHTED
+from labeltree.kernels.text.short import SHORT_TABLE
 from labeltree.storage.tensors import read_only, take_tensor
 
 TF_CODES = {"count": TF_COUNT, "log": TF_LOG, "binary": TF_BINARY}
@@ -38,9 +43,10 @@ SHORT_TEXT = 1 << 14  # characters; a single text up to this length takes the fa
 _NO_COLUMNS: NDArray[np.int32] = np.empty(0, np.int32)
 
 
-class TextFeatures:
+class TextFeatures(Features):
     """Maps text to sparse rows. Columns: the words by falling frequency, then the buckets of n-grams."""
 
+    input = "text"
     norm_of_rows = NORM_NONE  # a prepared row stays as it is
 
     def __init__(
@@ -55,13 +61,10 @@ class TextFeatures:
         # (n_buckets,) a bucket's column, or -1; empty without n-grams
         self.column_of_bucket = read_only(column_of_bucket)
         self.idf = read_only(idf)  # (n_columns,)
+        self.n_columns = len(idf)
         self._tf = TF_COUNT if config.weighted_words else TF_CODES[config.tf]
         self._norm = NORM_CODES[config.row_norm]
         self._of_thread = threading.local()
-
-    @property
-    def n_columns(self) -> int:
-        return len(self.idf)
 
     @classmethod
     def fit(
@@ -88,6 +91,29 @@ class TextFeatures:
         features._weigh(rows)
         return features, labels, rows, collected.rows(len(labels))
 
+    def given_rows(self, X: Any) -> SparseRows:
+        if type(X) is SparseRows or is_sparse(X):
+            return sparse_rows(X, self.n_columns)
+        if not is_list(X):
+            raise DataError(f"X must be a list of texts, but is {show(X)}; wrap a single text in a list")
+        return self.transform_texts(X if type(X) is list else list(X))
+
+    def prepared(self, rows: SparseRows) -> SparseRows:
+        return rows
+
+    def read(
+        self, source: Source, labels: StringTable, fmt: str, bad_lines: BadLines
+    ) -> Iterator[tuple[SparseRows, LabelRows]]:
+        found = find_format(fmt, source)
+        if isinstance(found, VectorFormat):
+            hint = "; if it is text that only begins like one, set the format: --format fasttext"
+            raise DataError(
+                f"{source.name}: an {found.name.upper()} file, but the model was trained on text"
+                f"{hint * (fmt == 'auto')}"
+            )
+        for block in read_blocks(source, found.name, bad_lines=bad_lines):
+            yield self.transform([block], labels, bad_lines)
+
     def transform(
         self, blocks: Iterable[Block], labels: StringTable, bad_lines: BadLines | None = None
     ) -> tuple[SparseRows, LabelRows]:
@@ -108,7 +134,6 @@ class TextFeatures:
         return self.transform([texts_to_block(texts)], StringTable(1))[0]
 
     def tensors(self) -> dict[str, NDArray]:
-        """Everything but the config, by name, for the model file."""
         data, offsets = self.words.tensors()
         return {
             "features.words": data,
@@ -119,7 +144,6 @@ class TextFeatures:
 
     @classmethod
     def from_tensors(cls, tensors: Mapping[str, NDArray], config: Config) -> TextFeatures:
-        """The features whose :meth:`tensors` these are."""
         data = take_tensor(tensors, "features.words", np.uint8)
         offsets = take_tensor(tensors, "features.word_offsets", np.int64)
         column_of_bucket = take_tensor(tensors, "features.bucket_row", np.int32)
@@ -145,19 +169,15 @@ class TextFeatures:
         )
 
     def short_text(self, text: str) -> tuple[ShortText, bytes] | None:
-        """What a kernel needs to take a text as :meth:`transform` does: where all arrays are, and the bytes.
-
-        None where :meth:`transform` must do it: the text is too long or not a good one, or the words have
-        hashes of their own.
-        """
+        """None too where a text is too long or not a good one, or the words have hashes of their own."""
         if len(text) > SHORT_TEXT or not self.words.has_public_hashes:
             return None
         try:
-            room: ShortText = self._of_thread.short
+            buffer: ShortText = self._of_thread.short
         except AttributeError:
-            room = self._of_thread.short = ShortText(self)
+            buffer = self._of_thread.short = ShortText(self)
         try:
-            return room, text.encode()
+            return buffer, text.encode()
         except UnicodeEncodeError:
             return None
 
@@ -168,20 +188,31 @@ class ShortText:
     def __init__(self, features: TextFeatures) -> None:
         config = features.config
         options = text_options(config, labels_in_text=False)
-        settings = np.empty(N_SETTINGS, np.int64)
-        settings[[WEIGHTED, LONGEST, N_BUCKETS]] = (
-            config.weighted_words, config.word_ngrams, config.ngram_buckets
-        )  # fmt: skip
-        settings[[TF, NORM]] = features._tf, features._norm
         n_bytes = 4 * SHORT_TEXT  # there are fewer words; memory that is not written is never taken
         _, words, weights, labels = make_scratch(n_bytes, config.weighted_words)
-        ids, tokens = np.empty(n_bytes, np.int32), np.empty(n_bytes * config.word_ngrams, np.int32)
-        keys = np.empty(len(tokens), np.int64)
-        self.indices = np.empty(len(tokens), np.int32)  # the row that comes out ...
-        self.values = np.empty(len(tokens), np.float32)  # ... in the first entries of both
-        self._arrays = (
-            features.words.arrays.slots, features.words.arrays.records,
-            features.column_of_bucket, features.idf, options.lower_case, options.prefix, settings,
-            *words, *labels, weights, ids, tokens, keys, _NO_COLUMNS, self.indices, self.values,
-        )  # fmt: skip
-        self.table = address_table(self._arrays, TYPES)
+        n_tokens = n_bytes * config.word_ngrams
+        self.indices = np.empty(n_tokens, np.int32)  # the row that comes out ...
+        self.values = np.empty(n_tokens, np.float32)  # ... in the first entries of both
+        self._fields = dict(
+            slots=features.words.arrays.slots,
+            records=features.words.arrays.records,
+            column_of_bucket=features.column_of_bucket,
+            idf=features.idf,
+            lower_case=options.lower_case,
+            prefix=options.prefix,
+            weighted=config.weighted_words,
+            longest=config.word_ngrams,
+            n_buckets=config.ngram_buckets,
+            tf=features._tf,
+            norm=features._norm,
+            words=words,
+            labels=labels,
+            weights=weights,
+            ids=np.empty(n_bytes, np.int32),
+            tokens=np.empty(n_tokens, np.int32),
+            keys=np.empty(n_tokens, np.int64),
+            no_columns=_NO_COLUMNS,
+            indices=self.indices,
+            values=self.values,
+        )
+        self.table = SHORT_TABLE.table(**self._fields)

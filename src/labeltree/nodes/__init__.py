@@ -1,6 +1,7 @@
-"""Nodes: what scores the nodes of a tree, and how scores become probabilities.
+"""Nodes: what scores the nodes of a tree, and how the scores of siblings become probabilities.
 
-``LINKS`` is the table of links.
+``KINDS`` is the table of the former: start reading at :mod:`labeltree.nodes.kind`, what each of them does.
+``LINKS`` is the table of the latter (:mod:`labeltree.nodes.links`).
 """
 
 from __future__ import annotations
@@ -10,6 +11,16 @@ from typing import TYPE_CHECKING
 from labeltree.table import Entry, Table
 
 if TYPE_CHECKING:
+    from labeltree.nodes.kind import NodeKind
     from labeltree.nodes.links import Link
 
-LINKS: Table[Link] = Table(plt=Entry("nodes.links:PLT"), hsm=Entry("nodes.links:HSM"))
+KINDS: Table[NodeKind] = Table(
+    dense=Entry("nodes.dense.kind:DENSE", uses=("dim", "epochs", "optimizer", "lr", "l2", "batch_size")),
+    sparse=Entry(
+        "nodes.sparse.kind:SPARSE",
+        uses=("solver", "positive_weight", "rare_weight", "bias", "prune"),
+    ),
+    both=Entry(parts=("dense", "sparse")),
+)
+
+LINKS: Table[Link] = Table(plt=Entry("nodes.links:PLT", uses=("loss",)), hsm=Entry("nodes.links:HSM"))

@@ -51,10 +51,10 @@ class Votes(NamedTuple):
     """What the rows of a node say of its labels; labels without rows are missing."""
 
     share: Mapping[int, float]  # q_i
-    chances: Mapping[int, Mapping[int, float]]  # p_ij
+    probabilities: Mapping[int, Mapping[int, float]]  # p_ij
 
 
-def child_chances(
+def child_probabilities(
     tree: LabelTree, node: int, parameters: Parameters, features: Mapping[int, float], link: str
 ) -> dict[int, float]:
     """The probability of each child of the node."""
@@ -82,8 +82,9 @@ def measure(
                 continue
             weight[label] = weight.get(label, 0.0) + example.weight
             of_label = sums.setdefault(label, {})
-            for child, chance in child_chances(tree, node, parameters, example.features, link).items():
-                of_label[child] = of_label.get(child, 0.0) + example.weight * chance
+            probabilities = child_probabilities(tree, node, parameters, example.features, link)
+            for child, probability in probabilities.items():
+                of_label[child] = of_label.get(child, 0.0) + example.weight * probability
     total = sum(weight.values())
     return Votes(
         {label: weight[label] / total for label in weight},
@@ -91,21 +92,21 @@ def measure(
     )
 
 
-def mean_chances(votes: Votes) -> dict[int, float]:
+def mean_probabilities(votes: Votes) -> dict[int, float]:
     """p_j: the probability of each child for all rows."""
     means: dict[int, float] = {}
-    for label, chances in votes.chances.items():
-        for child, chance in chances.items():
-            means[child] = means.get(child, 0.0) + votes.share[label] * chance
+    for label, probabilities in votes.probabilities.items():
+        for child, probability in probabilities.items():
+            means[child] = means.get(child, 0.0) + votes.share[label] * probability
     return means
 
 
 def objective(votes: Votes) -> float:
     """J: 0 if all labels are sent alike; at most 4 / children * (1 - 1 / children) with a softmax."""
-    means, total = mean_chances(votes), 0.0
-    for label, chances in votes.chances.items():
-        for child, chance in chances.items():
-            total += votes.share[label] * abs(chance - means[child])
+    means, total = mean_probabilities(votes), 0.0
+    for label, probabilities in votes.probabilities.items():
+        for child, probability in probabilities.items():
+            total += votes.share[label] * abs(probability - means[child])
     return 2.0 / len(means) * total if means else 0.0
 
 
@@ -115,15 +116,16 @@ def sign(difference: float) -> float:
 
 def derivatives(votes: Votes) -> dict[Pair, float]:
     """dJ / d log p_ij of each label i and child j: p_j moves with p_ij, by q_i times as much."""
-    means = mean_chances(votes)
+    means = mean_probabilities(votes)
     found = {}
     for child, mean in means.items():
         balance = sum(
-            votes.share[label] * sign(chances[child] - mean) for label, chances in votes.chances.items()
+            votes.share[label] * sign(probabilities[child] - mean)
+            for label, probabilities in votes.probabilities.items()
         )
-        for label, chances in votes.chances.items():
-            of_chance = votes.share[label] * (sign(chances[child] - mean) - balance)
-            found[label, child] = 2.0 / len(means) * chances[child] * of_chance
+        for label, probabilities in votes.probabilities.items():
+            of_probability = votes.share[label] * (sign(probabilities[child] - mean) - balance)
+            found[label, child] = 2.0 / len(means) * probabilities[child] * of_probability
     return found
 
 

@@ -12,6 +12,7 @@ from contextlib import ExitStack, contextmanager
 from types import TracebackType
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
+from labeltree.config import Config
 from labeltree.wording import counted, duration, size
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ _BAR_STEPS = 1000
 _LEAST_BAR = 8  # columns
 _USUAL_COLUMNS = 80
 _SECONDS_PER_DRAWING = 0.1
-_MUCH_LONGER = 3  # than a k-means tree takes, which is worth a word
+_MUCH_LONGER = 3  # than with the default tree, which is worth a word
 _STAGES = {"read": "reading", "tree": "building tree", "train": "training"}
 
 
@@ -44,6 +45,12 @@ class Progress(NamedTuple):
 
 
 Callback = Callable[[Progress], None]
+
+
+def stage(name: str, config: Config, fraction: float, number: int = 0) -> Progress:
+    """How far a stage before training is, of tree ``number``."""
+    nan = float("nan")
+    return Progress(name, number + 1, config.trees, 0, config.epochs, fraction, nan, nan, nan)
 
 
 @contextmanager
@@ -191,8 +198,8 @@ def estimate_text(estimate: Estimate) -> str:
     text = f"Estimated: {size(estimate.peak_bytes)} of memory"
     if math.isfinite(estimate.cpu_seconds):
         text += f", {duration(estimate.cpu_seconds)} on one core"
-    if estimate.times_of_kmeans >= _MUCH_LONGER:
-        text += f": {estimate.times_of_kmeans:.0f} times as long as --tree kmeans"
+    if estimate.times_of_default >= _MUCH_LONGER:
+        text += f": {estimate.times_of_default:.0f} times as long as --tree {Config.tree}"
     return text + "."
 
 

@@ -8,21 +8,37 @@
   it, because its root is a leaf: ``- 0 label``.
 - Empty lines and lines that start with ``#`` are skipped. The text is UTF-8.
 
-``LabelTree.write`` writes this format, and reading it back gives the same tree.
+What :func:`write_tree` writes, :func:`read_tree` makes the same tree of.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from labeltree.config import Config
 from labeltree.errors import TreeError
-from labeltree.tree import LabelTree
+from labeltree.storage.files import write_whole
+from labeltree.tree import LabelTree, Shape
+from labeltree.trees import check_tree
+from labeltree.trees.builder import TreeBuilder, TreeInput
+from labeltree.trees.shapes import COMPLETE
 
 _NO_PARENT = "-"
+
+
+class TreeFile(TreeBuilder):
+    """The tree of the file that the config names."""
+
+    def build(self, given: TreeInput, seed: int, prepared: Any) -> LabelTree:
+        check_tree(given.config.tree)
+        return read_tree(given.config.tree, given.label_names)
+
+    def guess_shape(self, config: Config, n_labels: int) -> Shape:
+        return COMPLETE.guess_shape(config, n_labels)  # it may have any
 
 
 class _Lines(NamedTuple):
@@ -32,6 +48,33 @@ class _Lines(NamedTuple):
     parents: list[str]
     children: list[str]
     labels: list[int]
+
+
+def write_tree(path: str | Path, tree: LabelTree, label_names: Sequence[str]) -> None:
+    """Write a file that :func:`read_tree` makes the same tree of."""
+    if len(label_names) != tree.n_labels:
+        raise TreeError(f"{len(label_names)} label names given for a tree of {tree.n_labels} labels")
+    for label, name in enumerate(label_names):
+        if not name.strip() or "\n" in name or "\r" in name:
+            raise TreeError(
+                f"label {label}: the name {name!r} cannot stand in a tree file (empty, or with a line "
+                "end); rename it"
+            )
+    if len(set(label_names)) != len(label_names):
+        raise TreeError("label names must differ from each other to be written into a tree file")
+    endings = ["" if label < 0 else f" {label_names[label]}" for label in tree.label.tolist()]
+    parents = tree.parent.tolist()
+    first = 0 if tree.n_nodes == 1 else 1  # a root that is a leaf still needs a line to carry its label
+    lines = [f"{parents[n] if n else '-'} {n}{endings[n]}\n" for n in range(first, tree.n_nodes)]
+    try:
+        content = "".join(lines).encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError as error:
+        raise TreeError(f"a label name cannot be written as UTF-8 ({error.reason}); rename it") from error
+    try:
+        write_whole(path, [content])
+    except (OSError, ValueError) as error:  # ValueError: no file can have that name
+        reason = getattr(error, "strerror", None) or error
+        raise TreeError(f"tree file {path}: cannot be written ({reason}); give another name") from error
 
 
 def read_tree(path: str | Path, label_names: Sequence[str]) -> LabelTree:

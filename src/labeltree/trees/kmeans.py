@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import math
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from labeltree.data.rows import SparseRows
+from labeltree.config import Config
+from labeltree.data.rows import SparseRows, TrainingRows
 from labeltree.errors import ParameterError, TreeError
 from labeltree.parallel import Pool, row_slices
-from labeltree.tree import LabelTree
-from labeltree.trees.profiles import ENTRIES_PER_LABEL, strongest_entries
+from labeltree.tree import LabelTree, Shape
+from labeltree.trees.builder import TreeBuilder, TreeInput
+from labeltree.trees.profiles import ENTRIES_PER_LABEL, label_profiles, strongest_entries
 from labeltree.trees.shapes import check_arity
 
 # Groups with more entries are split step by step, their rows scored on all threads; the others are tasks of
@@ -193,3 +196,33 @@ def _gather_group(profiles: SparseRows, members: NDArray[np.int32]) -> tuple[_Ro
     features = np.empty(min(n_entries, profiles.n_columns), np.int32)
     n_features = gather_rows(profiles, members, local_of_feature, indptr, indices, values, features)
     return (indptr, indices, values), int(n_features)
+
+
+class _KMeans(TreeBuilder):
+    jobs = ("clusters",)
+
+    def prepare(self, given: TreeInput) -> SparseRows:
+        X, Y, _ = given.rows
+        return label_profiles(X, Y, given.pool, ENTRIES_PER_LABEL, given.config.profiles)
+
+    def build(self, given: TreeInput, seed: int, prepared: Any) -> LabelTree:
+        config = given.config
+        tree = build_kmeans(
+            prepared, config.arity, config.max_leaves, config.kmeans_eps, seed, given.pool, config.balanced
+        )
+        return tree.collapse(config.collapse)
+
+    def working_bytes(self, rows: TrainingRows) -> int:
+        X, Y, _ = rows
+        n_entries = int(np.diff(X.indptr).mean() * len(Y.indices))
+        return 2 * 8 * min(n_entries, Y.n_labels * X.n_columns)
+
+    def guess_shape(self, config: Config, n_labels: int) -> Shape:
+        """All groups are split until none is too large."""
+        n_groups = math.ceil(n_labels / config.max_leaves)
+        n_levels = math.ceil(math.log(n_groups) / math.log(config.arity))
+        n_inner = min(sum(config.arity**level for level in range(n_levels + 1)), n_labels)
+        return Shape(n_inner, min(max(config.arity, config.max_leaves), n_labels), n_levels + 1)
+
+
+KMEANS = _KMeans()

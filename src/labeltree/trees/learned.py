@@ -13,19 +13,20 @@ as many labels as it has leaves below it. Slow twin: :mod:`labeltree.reference.l
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from labeltree.config import Config
-from labeltree.data.rows import LabelRows, SparseRows
+from labeltree.data.rows import TrainingRows
 from labeltree.kernels.dense.arrays import Blocks
-from labeltree.kernels.links import SOFTMAX
 from labeltree.nodes.dense.buffers import aligned_zeros
-from labeltree.nodes.dense.fitting import DenseParameters, Report, Trainer
+from labeltree.nodes.dense.fitting import Trainer, diverged
 from labeltree.parallel import Pool
-from labeltree.tree import LabelTree
+from labeltree.tree import LabelTree, Shape
+from labeltree.trees.builder import TreeBuilder, TreeInput
+from labeltree.trees.shapes import COMPLETE, build_shuffled
 
 MOVES_PER_EPOCH = 4  # about: between two batches
 LAST_MOVE = 0.35  # of the training: then the nodes learn what their labels are
@@ -33,20 +34,28 @@ MOST_ROWS = 20_000  # that tell where labels go
 LARGEST_BIAS = 10.0  # where a node has no examples yet: it may get some
 
 
-def fit_learned(
-    X: SparseRows,
-    Y: LabelRows,
-    tree: LabelTree,
-    config: Config,
-    *,
-    weight: NDArray[np.float32],
-    seed: int,
-    pool: Pool,
-    report: Callable[[Report], None],
-) -> tuple[DenseParameters, LabelTree]:
-    """Train all nodes and move the labels of the tree; the parameters and the tree it became."""
-    trainer = _LearnedTrainer(X, Y, tree, config, weight, seed, pool)
-    return trainer.run(report), trainer.tree
+class _Learned(TreeBuilder):
+    def build(self, given: TreeInput, seed: int, prepared: Any) -> LabelTree:
+        tree = build_shuffled(given.rows.Y.n_labels, given.config.arity, seed)
+        return learn_tree(given.rows, tree, given.config, seed, given.pool)
+
+    def guess_shape(self, config: Config, n_labels: int) -> Shape:
+        return COMPLETE.guess_shape(config, n_labels)
+
+
+LEARNED = _Learned()
+
+
+def learn_tree(rows: TrainingRows, tree: LabelTree, config: Config, seed: int, pool: Pool) -> LabelTree:
+    """Train dense nodes on a tree as far as its labels move, and return the tree that it became."""
+    trainer = _LearnedTrainer(*rows[:2], tree, config, rows.weight, seed, pool)
+    for epoch, start, part in trainer.parts():
+        n_seen = epoch * rows.X.n_rows + start
+        if n_seen > LAST_MOVE * trainer.n_total:
+            break
+        if not np.isfinite(trainer.train(part, n_seen)):
+            raise diverged(config, epoch)
+    return trainer.tree
 
 
 class _LearnedTrainer(Trainer):
@@ -79,7 +88,7 @@ class _LearnedTrainer(Trainer):
         blocks, bias, n_visits, n_positives = super()._prepare()
         blocks.is_constant[1:] = False
         bias[1:] = np.clip(bias[1:], -LARGEST_BIAS, LARGEST_BIAS)
-        if blocks.link == SOFTMAX:  # of two siblings the second's score stays 0, also where one was constant
+        if blocks.picks_label:  # of two siblings the second's score stays 0, also where one was constant
             pair = self.tree.first_child[self.tree.n_children == 2]
             bias[pair] -= bias[pair + 1]
             bias[pair + 1] = 0.0
@@ -87,15 +96,6 @@ class _LearnedTrainer(Trainer):
         n_labels, depth = np.diff(self.examples.y_indptr), int(self.tree.depth_of_leaves.max())
         most_blocks = int((blocks.last - blocks.first).max()) + 1
         return blocks, bias, 1 + n_labels * depth * most_blocks, n_labels * (depth + 1)
-
-    def fitted(self) -> DenseParameters:
-        """With the constants of the last tree."""
-        fitted = super().fitted()
-        _, constants, _, _ = super()._prepare()
-        is_constant = np.isinf(constants)
-        self.is_learned &= ~is_constant
-        fitted.weights[is_constant] = 0.0
-        return fitted._replace(bias=np.where(is_constant, constants, fitted.bias))
 
 
 def assign_labels(trainer: Trainer, rows: NDArray[np.int64]) -> NDArray[np.int32]:
@@ -107,15 +107,14 @@ def assign_labels(trainer: Trainer, rows: NDArray[np.int64]) -> NDArray[np.int32
     capacity = _leaves_below(tree)
     node_of_label = np.zeros(n_labels, np.int32)
     hidden = aligned_zeros((1, trainer.config.dim))
-    is_softmax = trainer.blocks.link == SOFTMAX
     while np.any(tree.n_children[node_of_label] > 0):
-        chances, count = np.zeros((n_labels, arity)), np.zeros(n_labels)
+        probabilities, count = np.zeros((n_labels, arity)), np.zeros(n_labels)
         measure_children(
-            examples, rows, tree.first_child, tree.n_children, node_of_label, parameters, is_softmax, hidden,
-            chances, count,
+            examples, rows, tree.first_child, tree.n_children, node_of_label, parameters, trainer.blocks.link,
+            hidden, probabilities, count,
         )  # fmt: skip
         node_of_label = fill_children(
-            chances, count, tree.first_child, tree.n_children, node_of_label, capacity
+            probabilities, count, tree.first_child, tree.n_children, node_of_label, capacity
         )
     label = np.full(tree.n_nodes, -1, np.int32)
     label[node_of_label] = np.arange(n_labels, dtype=np.int32)

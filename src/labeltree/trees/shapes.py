@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import math
+from typing import Any
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from labeltree.config import Config
+from labeltree.data.rows import LabelRows
 from labeltree.errors import ParameterError, TreeError
-from labeltree.tree import LabelTree
+from labeltree.tree import LabelTree, Shape
+from labeltree.trees.builder import TreeBuilder, TreeInput
 
 
 def build_complete(label_counts: ArrayLike, arity: int) -> LabelTree:
@@ -82,3 +88,35 @@ def build_flat(n_labels: int) -> LabelTree:
     parent = np.zeros(n_labels + 1, np.int32)
     parent[0] = -1
     return LabelTree(parent, np.arange(-1, n_labels, dtype=np.int32))
+
+
+class _Complete(TreeBuilder):
+    def build(self, given: TreeInput, seed: int, prepared: Any) -> LabelTree:
+        return build_complete(_label_counts(given.rows.Y), given.config.arity)
+
+    def guess_shape(self, config: Config, n_labels: int) -> Shape:
+        arity = min(config.arity, n_labels)
+        depth = math.ceil(math.log(n_labels) / math.log(config.arity))
+        return Shape(math.ceil(n_labels / max(1, arity - 1)), arity, max(1, depth))
+
+
+class _Huffman(_Complete):
+    """About as large as a complete tree: only deeper for rare labels."""
+
+    def build(self, given: TreeInput, seed: int, prepared: Any) -> LabelTree:
+        return build_huffman(_label_counts(given.rows.Y), given.config.arity)
+
+
+class _Flat(TreeBuilder):
+    def build(self, given: TreeInput, seed: int, prepared: Any) -> LabelTree:
+        return build_flat(given.rows.Y.n_labels)
+
+    def guess_shape(self, config: Config, n_labels: int) -> Shape:
+        return Shape(1, n_labels, 1)
+
+
+def _label_counts(Y: LabelRows) -> NDArray[np.int64]:
+    return np.bincount(Y.indices[Y.indices >= 0], minlength=Y.n_labels)
+
+
+COMPLETE, HUFFMAN, FLAT = _Complete(), _Huffman(), _Flat()

@@ -9,16 +9,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from numpy.typing import NDArray
 from support.problems import Problem, labelled, problems, random_problem
-from support.strategies import chain_tree, label_rows, label_trees, sparse_rows
+from support.strategies import chain_tree, label_rows, sparse_rows
 
-from labeltree import LabelTree
 from labeltree.config import Config
 from labeltree.errors import TrainingError
-from labeltree.kernels.dense.parts import apply_sigmoid, apply_softmax
 from labeltree.nodes.dense import fitting as dense
-from labeltree.nodes.dense.fitting import DenseParameters, Report, fit_dense, make_blocks
+from labeltree.nodes.dense.fitting import DenseParameters, Report, fit_dense
 from labeltree.parallel import Pool
 from labeltree.reference import search as reference_search
 from labeltree.reference import training as reference
@@ -280,65 +277,3 @@ def test_what_a_report_raises_ends_training() -> None:
             weight=np.ones(30, np.float32), seed=1, pool=pool, report=stop,
         )  # fmt: skip
     assert len(reached) == 1
-
-
-@settings(max_examples=60)
-@given(tree=label_trees())
-def test_blocks_cover_each_node_once(tree: LabelTree) -> None:
-    start, first, last = make_blocks(tree)
-    assert start[0] == 0
-    assert start[-1] == tree.n_nodes
-    assert start[1] == 1  # the root has a block of its own
-    assert np.diff(start).min() >= 1
-    assert np.diff(start).max() <= dense.BLOCK_CHILDREN
-    for node in range(tree.n_nodes):
-        n_children = int(tree.n_children[node])
-        if n_children == 0:
-            assert (first[node], last[node]) == (-1, -2)  # so that a leaf has last - first + 1 = 0 blocks
-        else:
-            assert start[first[node]] == tree.first_child[node]
-            assert start[last[node] + 1] == tree.first_child[node] + n_children
-
-
-def test_blocks_of_very_many_children_are_limited() -> None:
-    start, first, last = make_blocks(build_flat(100_000))
-    assert last[0] - first[0] + 1 <= dense.MAX_BLOCKS
-    assert start[-1] == 100_001
-
-
-def test_a_softmax_has_all_siblings_in_one_block() -> None:
-    start, first, last = make_blocks(build_flat(1000), most=1)
-    assert start.tolist() == [0, 1, 1001]
-    assert first[0] == last[0] == 1
-
-
-def float_range() -> NDArray[np.float32]:
-    small = np.linspace(-120.0, 120.0, 24_001)
-    large = np.array([1e3, 1e10, 3.4e38, np.inf, 1e-10, 1e-40, 0.0])
-    return np.concatenate([small, large, -large]).astype(np.float32)
-
-
-def test_sigmoid_is_accurate_for_every_score() -> None:
-    scores = float_range()
-    found = scores.copy()
-    apply_sigmoid(found, len(found))
-    with np.errstate(over="ignore"):
-        expected = 1.0 / (1.0 + np.exp(-scores.astype(np.float64)))
-    np.testing.assert_allclose(found, expected, rtol=4e-7, atol=1e-13)
-    assert found.max() == 1.0
-    assert found.min() >= 0.0
-
-
-def test_softmax_is_accurate_for_every_score() -> None:
-    """Siblings whose scores differ by anything up to what a float32 can hold, some impossible."""
-    random = np.random.default_rng(0)
-    for scale in (1e-3, 1.0, 30.0, 1e3, 1e30, 3e38):
-        for n in (1, 2, 3, 70):
-            scores = (random.uniform(-1.0, 1.0, n) * scale).astype(np.float32)
-            scores[1::3] = np.where(random.random(len(scores[1::3])) < 0.5, -np.inf, scores[1::3])
-            found = np.append(scores, np.float32(7.0))
-            apply_softmax(found, n)
-            expected = reference.softmax(dict(enumerate(scores.astype(np.float64).tolist())))
-            np.testing.assert_allclose(found[:n], list(expected.values()), rtol=1e-5, atol=1e-13)
-            assert found[:n].sum() == pytest.approx(1.0, abs=1e-6)
-            assert found[n] == 7.0

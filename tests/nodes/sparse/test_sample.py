@@ -7,14 +7,14 @@ import pytest
 from numpy.typing import NDArray
 
 from labeltree.config import Config
-from labeltree.data.rows import LabelRows, SparseRows, pointers
-from labeltree.nodes.defaults import resolve
+from labeltree.data.rows import LabelRows, SparseRows, TrainingRows, pointers
+from labeltree.nodes import KINDS
 from labeltree.nodes.sparse import sample as sparse_sample
 from labeltree.nodes.sparse.fitting import fit_sparse
 from labeltree.nodes.sparse.sample import sampled_bytes
 from labeltree.parallel import Pool
 from labeltree.tree import LabelTree
-from labeltree.trees import build_tree
+from labeltree.trees.builder import TreeInput, build_tree
 
 N_ROWS, N_FEATURES, N_LABELS = 3000, 400, 300
 
@@ -53,9 +53,10 @@ def test_a_sample_is_near_the_whole(
 ) -> None:  # fmt: skip
     X, Y = data
     given = Config(prune=prune, link=link, arity=8, max_leaves=8)
-    config = resolve(given, "sparse", N_LABELS, Y.examples_per_label)
+    config = KINDS["sparse"].resolve(given, N_LABELS, Y.examples_per_label)
     with Pool(1) as pool:
-        tree = build_tree(config, X, Y, [str(label) for label in range(N_LABELS)], pool)
+        rows = TrainingRows(X, Y, np.ones(X.n_rows, np.float32))
+        tree = build_tree(TreeInput(rows, [str(label) for label in range(N_LABELS)], config, pool), 1)
     monkeypatch.setattr(sparse_sample, "LEAST_WORK", least_work)
     found = [sampled_bytes(X, Y, tree, config, seed) for seed in (1, 2, 3)]
     bound = 0.1 if least_work else 0.3

@@ -7,6 +7,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from labeltree.kernels.addresses import Matrix
+
 LANES = 16  # columns of weights are padded to whole vectors of the processor ...
 FEW_LANES = 4  # ... or, as in binary trees, to a short one
 
@@ -108,7 +110,7 @@ class SparseParameters(NamedTuple):
     """The weights in chunks of at most 64 siblings (docs/model-file.md), and each node's scale and bias."""
 
     chunk_bucket: NDArray[np.int64]  # (n_chunks + 1,) where the buckets of a chunk begin
-    bucket: NDArray[np.int32]  # (n, 2) first row and first entry of a bucket, within its chunk
+    bucket: Matrix[np.int32]  # (n, 2) first row and first entry of a bucket, within its chunk
     chunk_row: NDArray[np.int64]  # (n_chunks + 1,)
     feature: NDArray[np.int32]  # (n_rows,)
     length: NDArray[np.uint8]  # (n_rows,) entries of a row
@@ -116,4 +118,4 @@ class SparseParameters(NamedTuple):
     entry: NDArray[np.uint16]  # child << 8 | weight + 128
     scale: NDArray[np.float32]  # (n_nodes,)
     bias: NDArray[np.float32]  # (n_nodes,) infinite where a node is constant
-    calibration: NDArray[np.float32]  # (3,) of the map from paths to labels (labeltree.training.calibration)
+    calibration: NDArray[np.float32]  # (3,) of the map from paths to labels (labeltree.experts.calibration)

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from labeltree.config import Config, takes_steps
+from labeltree.config import Config
 from labeltree.data.rows import LabelRows, SparseRows
 from labeltree.errors import TrainingError
 from labeltree.kernels.dense.arrays import Blocks, Examples, Parameters, Step
-from labeltree.kernels.links import SOFTMAX, link_code
+from labeltree.nodes import LINKS
+from labeltree.nodes.biases import total_weight
+from labeltree.nodes.blocks import MAX_BLOCKS, make_blocks
 from labeltree.nodes.dense.buffers import (
     aligned_zeros,
     largest_batch,
@@ -22,6 +24,8 @@ from labeltree.nodes.dense.buffers import (
     make_plan,
     make_scratch,
 )
+from labeltree.nodes.dense.quantized import DenseParameters
+from labeltree.nodes.links import Link
 from labeltree.parallel import Pool
 from labeltree.tree import LabelTree
 
@@ -33,8 +37,6 @@ INITIAL_RANGE = 0.1  # embeddings start uniform in +-this, node weights at 0
 SMALLEST_SQUARES = 1e-8  # a gradient that is only rounding error must not become a full step
 INITIAL_BIAS_SQUARES = 0.01  # biases start near their best values: no full first step along rounding errors
 CHUNK_EXAMPLES = 8192  # between two reports of progress
-BLOCK_CHILDREN = 64  # siblings per task ...
-MAX_BLOCKS = 256  # ... unless that makes more tasks per parent than this
 
 
 class Report(NamedTuple):
@@ -43,12 +45,6 @@ class Report(NamedTuple):
     epoch: float
     loss: float
     examples_per_second: float
-
-
-class DenseParameters(NamedTuple):
-    embedding: NDArray[np.float32]  # (n_features, dim)
-    weights: NDArray[np.float32]  # (n_nodes, dim)
-    bias: NDArray[np.float32]  # (n_nodes,): +inf where all training examples are positive, -inf where none is
 
 
 def fit_dense(
@@ -104,26 +100,30 @@ class Trainer:
 
     def run(self, report: Callable[[Report], None]) -> DenseParameters:
         """All epochs."""
-        config, n_rows = self.config, self.n_total // self.config.epochs
-        chunk = max(1, CHUNK_EXAMPLES // self.batch_size) * self.batch_size
-        for epoch in range(config.epochs):
-            order = self.random.permutation(n_rows).astype(np.int64)
-            loss = 0.0
-            for start in range(0, n_rows, chunk):
-                rows = order[start : start + chunk]
-                began = time.perf_counter()
-                loss += self.train(rows, epoch * n_rows + start)
-                if not np.isfinite(loss):
-                    raise _diverged(config, epoch)
-                done = start + len(rows)
-                speed = len(rows) / max(time.perf_counter() - began, 1e-9)
-                report(Report(epoch + done / n_rows, loss / done, speed))
+        config, n_rows, loss = self.config, self.n_total // self.config.epochs, 0.0
+        for epoch, start, rows in self.parts():
+            began = time.perf_counter()
+            loss = self.train(rows, epoch * n_rows + start) + (loss if start else 0.0)
+            if not np.isfinite(loss):
+                raise diverged(config, epoch)
+            done = start + len(rows)
+            speed = len(rows) / max(time.perf_counter() - began, 1e-9)
+            report(Report(epoch + done / n_rows, loss / done, speed))
         fitted = self.fitted()
         # a loss is taken before its step, so the last step needs a look of its own
         learned = fitted.bias[self.is_learned]
         if not all(_all_finite(array) for array in (fitted.embedding, fitted.weights, learned)):
-            raise _diverged(config, config.epochs - 1)
+            raise diverged(config, config.epochs - 1)
         return fitted
+
+    def parts(self) -> Iterator[tuple[int, int, NDArray[np.int64]]]:
+        """The rows of all epochs in random order, between two reports: epoch, how many came before, rows."""
+        n_rows = self.n_total // self.config.epochs
+        n_at_once = max(1, CHUNK_EXAMPLES // self.batch_size) * self.batch_size
+        for epoch in range(self.config.epochs):
+            order = self.random.permutation(n_rows).astype(np.int64)
+            for start in range(0, n_rows, n_at_once):
+                yield epoch, start, order[start : start + n_at_once]
 
     def train(self, rows: NDArray[np.int64], n_seen: int) -> float:
         """One pass over the rows, after ``n_seen`` others; their loss, NaN or infinite once they diverge."""
@@ -139,7 +139,7 @@ class Trainer:
             batch_size=self.batch_size,
         )
         loss = np.zeros(1)
-        if takes_steps(config):
+        if config.optimizer == "sgd" and config.batch_size == 1:
             self._take_steps(rows, n_seen, step, loss)
             return float(loss[0])
         self._take_batches(rows, n_seen, step, loss)
@@ -173,12 +173,15 @@ class Trainer:
 
     def _prepare(self) -> tuple[Blocks, NDArray[np.float32], NDArray[np.int64], NDArray[np.int64]]:
         """The blocks of the tree, the first biases, and the visits and positive nodes of each example."""
-        tree, link = self.tree, link_code(self.config.link, False)
-        start, first, last = make_blocks(tree, most=1 if link == SOFTMAX else MAX_BLOCKS)
-        nothing_known, seed = np.zeros(len(start) - 1, np.bool_), self.seed % 2**63
-        blocks = Blocks(tree.parent, tree.leaf_of_label, start, first, last, nothing_known, link, seed)
-        bias, n_visits, n_positives = _first_bias(self.examples, tree, blocks)
-        if link == SOFTMAX:
+        tree, link = self.tree, LINKS[self.config.link]
+        start, first, last = make_blocks(tree, most=1 if link.picks_label else MAX_BLOCKS)
+        blocks = Blocks(
+            tree.parent, tree.leaf_of_label, start, first, last,
+            is_constant=np.zeros(len(start) - 1, np.bool_),
+            link=link.kernel, picks_label=link.picks_label, seed=self.seed % 2**63,
+        )  # fmt: skip
+        bias, n_visits, n_positives = _first_bias(self.examples, tree, blocks, link)
+        if link.picks_label:
             is_constant = np.add.reduceat(np.isfinite(bias), start[:-1], dtype=np.int64) < 2
         else:
             is_constant = np.logical_and.reduceat(np.isinf(bias), start[:-1])
@@ -194,7 +197,7 @@ def _all_finite(array: NDArray[np.float32]) -> bool:
         return bool(np.isfinite(array.sum(dtype=np.float64)))
 
 
-def _diverged(config: Config, epoch: int) -> TrainingError:
+def diverged(config: Config, epoch: int) -> TrainingError:
     default = Config().lr
     return TrainingError(
         f"the loss is no longer finite in epoch {epoch + 1}: lr={config.lr:g} is too large for this data; "
@@ -203,7 +206,7 @@ def _diverged(config: Config, epoch: int) -> TrainingError:
 
 
 def _first_bias(
-    examples: Examples, tree: LabelTree, blocks: Blocks
+    examples: Examples, tree: LabelTree, blocks: Blocks, link: Link
 ) -> tuple[NDArray[np.float32], NDArray[np.int64], NDArray[np.int64]]:
     """The frequencies of nodes as scores; and the visits and positive nodes of each example."""
     from labeltree.kernels.dense.plan import count_visits, weigh_picked
@@ -212,63 +215,11 @@ def _first_bias(
     n_positives = np.empty(len(examples.weight), np.int64)
     node_weight = np.zeros(tree.n_nodes, np.float64)
     count_visits(examples, blocks, n_visits, n_positives, node_weight)
-    if blocks.link == SOFTMAX:
+    if link.picks_label:
         node_weight[:] = 0.0
         weigh_picked(examples, blocks, node_weight)
-        most = np.full(len(n_visits), int(tree.depth_of_leaves.max()) + 1)  # the path of one label
-        return softmax_bias(node_weight, tree), most, most
-    # One after another, as the kernel adds: a root that is always positive must have exactly this weight.
-    total = float(np.cumsum(examples.weight, dtype=np.float64)[-1])
-    return initial_bias(node_weight, tree, total), n_visits, n_positives
-
-
-def initial_bias(node_weight: NDArray[np.float64], tree: LabelTree, total: float) -> NDArray[np.float32]:
-    """Log-odds of each node among the examples of its parent: infinite where a node is constant."""
-    of_parent = np.where(tree.parent >= 0, node_weight[np.maximum(tree.parent, 0)], total)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        bias = np.log(node_weight) - np.log(of_parent - node_weight)
-    bias[node_weight == 0] = -np.inf
-    return bias.astype(np.float32)
-
-
-def softmax_bias(node_weight: NDArray[np.float64], tree: LabelTree) -> NDArray[np.float32]:
-    """Scores whose softmax are the frequencies of siblings; the root, always reached, is the constant 1.
-
-    Of two siblings the second has the score 0, so that both share one logistic.
-    """
-    with np.errstate(divide="ignore", invalid="ignore"):
-        bias = np.log(node_weight) - np.log(node_weight[np.maximum(tree.parent, 0)])
-    bias[node_weight == 0] = -np.inf
-    bias[0] = np.inf
-    pair = tree.first_child[tree.n_children == 2]
-    pair = pair[np.isfinite(bias[pair]) & np.isfinite(bias[pair + 1])]
-    bias[pair] -= bias[pair + 1]
-    bias[pair + 1] = 0.0
-    return bias.astype(np.float32)
-
-
-def make_blocks(
-    tree: LabelTree, most: int = MAX_BLOCKS
-) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]]:
-    """Cut each node's children into blocks: block starts, and the first and last block of each node.
-
-    A block has BLOCK_CHILDREN nodes, or more where a node would have more than ``most`` blocks.
-    """
-    inner = np.flatnonzero(tree.n_children > 0)
-    n_children = tree.n_children[inner].astype(np.int64)
-    size = np.maximum(BLOCK_CHILDREN, -(-n_children // most))
-    n_blocks = -(-n_children // size)
-    first_block = 1 + np.cumsum(n_blocks) - n_blocks  # block 0 is the root's own
-    within = np.arange(int(n_blocks.sum())) - np.repeat(first_block - 1, n_blocks)
-    starts = np.repeat(tree.first_child[inner].astype(np.int64), n_blocks) + within * np.repeat(
-        size, n_blocks
-    )
-    start = np.concatenate([[0], starts, [tree.n_nodes]]).astype(np.int32)
-    first = np.full(tree.n_nodes, -1, np.int32)
-    last = np.full(tree.n_nodes, -2, np.int32)
-    first[inner] = first_block
-    last[inner] = first_block + n_blocks - 1
-    return start, first, last
+        n_visits[:] = n_positives[:] = int(tree.depth_of_leaves.max()) + 1  # the path of one label
+    return link.first_bias(node_weight, tree, total_weight(examples.weight)), n_visits, n_positives
 
 
 def _random_embedding(random: np.random.Generator, n_features: int, dim: int) -> NDArray[np.float32]:

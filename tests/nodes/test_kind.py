@@ -10,13 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from labeltree.config import Config
+from labeltree.config import Config, chosen_by_data
 from labeltree.data.rows import LabelRows
-from labeltree.nodes.defaults import MANY_CHILDREN, chosen_by_data, default_cost, has_rare_labels, resolve
+from labeltree.nodes import KINDS
+from labeltree.nodes.sparse.defaults import MANY_CHILDREN, choose_cost, has_rare_labels
 
 
 def arity(n_labels: int, examples_per_label: float = 30.0, kind: str = "sparse", **given: int) -> int:
-    return resolve(Config(**given), kind, n_labels, examples_per_label).arity
+    return KINDS[kind].resolve(Config(**given), n_labels, examples_per_label).arity
 
 
 def test_a_given_arity_stays() -> None:
@@ -81,18 +82,19 @@ def test_the_data_chooses_what_is_left_to_it_and_has_an_effect(
     given: dict[str, Any], kind: str, expected: dict[str, Any]
 ) -> None:
     config = Config(**given)
-    resolved = resolve(config, kind, 1025, 30.0)
+    resolved = KINDS[kind].resolve(config, 1025, 30.0)
     assert chosen_by_data(config, resolved) == expected
-    assert resolve(resolved, kind, 10, 1.0) == resolved, "what is resolved stays"
+    assert KINDS[kind].resolve(resolved, 10, 1.0) == resolved, "what is resolved stays"
 
 
 def test_rare_labels_have_fewer_than_ten_examples_each() -> None:
     assert has_rare_labels(9.9)
     assert not has_rare_labels(10.0)
-    assert default_cost("squared-hinge", 9.9) == 1.0
-    assert default_cost("squared-hinge", 10.0) == 0.5
-    assert default_cost("log", 9.9) == 10.0
-    assert default_cost("log", 10.0) == 5.0
+    assert choose_cost(Config(), 9.9) == 1.0
+    assert choose_cost(Config(), 10.0) == 0.5
+    assert choose_cost(Config(loss="log"), 9.9) == 10.0
+    assert choose_cost(Config(loss="log"), 10.0) == 5.0
+    assert choose_cost(Config(link="hsm"), 10.0) == 5.0
 
 
 def test_labels_without_examples_do_not_make_the_others_rare() -> None:

@@ -17,10 +17,13 @@ from support.strategies import sparse_rows
 
 import labeltree
 from labeltree.config import Config
-from labeltree.experts.tree_search import TreeSearch
+from labeltree.data.rows import TrainingRows
+from labeltree.experts.calibration import calibrate, fit_map
+from labeltree.experts.tree_search import TreeExpert
+from labeltree.nodes.kind import Fit
 from labeltree.parallel import Pool
+from labeltree.query import query_all
 from labeltree.reference.sparse import calibrated, calibration_loss
-from labeltree.training.calibration import calibrate, fit_map
 from labeltree.trees.shapes import build_flat
 
 
@@ -28,8 +31,8 @@ def draw_pairs(n: int, seed: int, true_map: tuple[float, float, float]) -> tuple
     """Probabilities, and labels that are right as often as the map says."""
     random = np.random.default_rng(seed)
     p = random.beta(0.5, 1.5, n).astype(np.float32)
-    chances = [calibrated(float(np.log(value)), true_map) for value in p]
-    return p, random.random(n) < chances
+    probabilities = [calibrated(float(np.log(value)), true_map) for value in p]
+    return p, random.random(n) < probabilities
 
 
 @settings(max_examples=60)
@@ -90,35 +93,38 @@ def test_odd_data_give_a_finite_rising_map(p: float, right: str) -> None:
 def test_too_few_rows_change_nothing() -> None:
     problem = random_problem(build_flat(3), 60, seed=1)
     fitted, _ = fit(problem, Config())
+    rows = TrainingRows(*arrays_of(problem))
     with Pool(1) as pool:
-        assert calibrate(fitted, problem.tree, *arrays_of(problem), pool) is fitted.parameters
+        found = calibrate("sparse", Fit(*fitted), problem.tree, rows, Config(), pool)
+    assert found is fitted.parameters
 
 
 @pytest.mark.parametrize("n_labels", [2, 3, 9])
 def test_held_out_rows_become_likelier(n_labels: int) -> None:
     """Features mean nothing, so what was learned is too sure of itself; threads change nothing."""
     problem = random_problem(build_flat(n_labels), 1500, seed=3)
-    X, Y, weight = arrays_of(problem)
-    fitted, _ = fit(problem, Config(C=30.0, rare_weight=0.0, max_iterations=30))
+    rows, config = TrainingRows(*arrays_of(problem)), Config(C=30.0, rare_weight=0.0, max_iterations=30)
+    fitted, _ = fit(problem, config)
+    how = ("sparse", Fit(*fitted), problem.tree, rows, config)
     with Pool(1) as one, Pool(3) as three:
-        found = calibrate(fitted, problem.tree, X, Y, weight, one)
-        assert same_bytes(found, calibrate(fitted, problem.tree, X, Y, weight, three))
+        found = calibrate(*how, one)
+        assert same_bytes(found, calibrate(*how, three))
     assert same_bytes(found._replace(calibration=fitted.parameters.calibration), fitted.parameters)
     assert found.calibration.dtype == np.float32
 
     held_out = fitted.held_out
     labels = np.arange(n_labels, dtype=np.int32)
     asked = (np.arange(len(held_out) + 1) * n_labels, np.tile(labels, len(held_out)))
-    rows = [dict(problem.examples[row].features) for row in held_out]
+    asked_rows = sparse_rows([dict(problem.examples[row].features) for row in held_out], problem.n_features)
     is_right = np.array([label in problem.examples[row].labels for row in held_out for label in labels])
     losses = []
     for calibration in ([1.0, 1.0, 0.0], found.calibration):
         parameters = fitted.without_held_out._replace(calibration=np.array(calibration, np.float32))
-        search = TreeSearch(problem.tree, parameters, problem.n_features)
-        chances = search.score(sparse_rows(rows, problem.n_features)[:3], asked, False).astype(np.float64)
-        chances = np.clip(chances, 1e-6, 1 - 1e-6)
-        likelihoods = np.where(is_right, np.log(chances), np.log(1 - chances))
-        losses.append(-np.average(likelihoods, weights=np.repeat(weight[held_out], n_labels)))
+        search = TreeExpert(problem.tree, "sparse", parameters, problem.n_features)
+        found_now = search.score(asked_rows[:3], asked, query_all()).astype(np.float64)
+        found_now = np.clip(found_now, 1e-6, 1 - 1e-6)
+        likelihoods = np.where(is_right, np.log(found_now), np.log(1 - found_now))
+        losses.append(-np.average(likelihoods, weights=np.repeat(rows.weight[held_out], n_labels)))
     assert losses[1] < losses[0] - 0.01
 
 
@@ -131,7 +137,7 @@ def test_a_model_answers_with_calibrated_probabilities(parameters: dict[str, Any
     parameters = {"nodes": "sparse", "arity": 2, "max_leaves": 3} | parameters
     model = labeltree.train(data.X, data.Y, threads=1, **parameters)
     maps = [
-        search.parameters.calibration for search in model.trees if hasattr(search.parameters, "calibration")
+        search.parameters.calibration for search in model.experts if hasattr(search.parameters, "calibration")
     ]
     assert len(maps) == model.config.trees
     assert all(map.tolist() != [1.0, 1.0, 0.0] and (map[:2] >= 0.05).all() for map in maps)

@@ -11,11 +11,12 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from labeltree.data.rows import LabelRows, SparseRows, take_rows
-from labeltree.experts.tree_search import TreeSearch
-from labeltree.kernels.sparse.arrays import SparseParameters
-from labeltree.nodes.sparse.fitting import SparseFit
+from labeltree.config import Config
+from labeltree.data.rows import LabelRows, TrainingRows, take_rows
+from labeltree.experts.tree_search import TreeExpert
+from labeltree.nodes.kind import Fit, Parameters
 from labeltree.parallel import Pool, row_slices
+from labeltree.query import make_query
 from labeltree.tree import LabelTree
 
 LABELS_PER_ROW = 5
@@ -26,26 +27,22 @@ _NO_CHANGE = np.array([1.0, 1.0, 0.0])
 
 
 def calibrate(
-    fit: SparseFit,
-    tree: LabelTree,
-    X: SparseRows,
-    Y: LabelRows,
-    weight: NDArray[np.float32],
-    pool: Pool,
-    link: str = "plt",
-) -> SparseParameters:
+    kind: str, fit: Fit, tree: LabelTree, rows: TrainingRows, config: Config, pool: Pool
+) -> Parameters:
     """The parameters with the map that suits the held-out rows; as they are if there are none."""
     if fit.without_held_out is None:
         return fit.parameters
+    X, Y, weight = rows
     arrays = take_rows((X.indptr, X.indices, X.values), fit.held_out)
-    search = TreeSearch(tree, fit.without_held_out, X.n_columns, link)
+    search = TreeExpert(tree, kind, fit.without_held_out, X.n_columns, config.link)
     k = min(LABELS_PER_ROW, tree.n_labels)
+    query = make_query(k)
     ids = np.empty((len(fit.held_out), k), np.int32)
     probabilities = np.empty((len(fit.held_out), k), np.float32)
 
     def find(rows: slice) -> None:
         part = arrays[0][rows.start : rows.stop + 1], arrays[1], arrays[2]
-        search.topk(part, k, np.float32(0.0), False, ids[rows], probabilities[rows])
+        search.topk(part, query, ids[rows], probabilities[rows])
 
     pool.map(find, row_slices(len(fit.held_out), 4 * pool.threads))
     is_right = np.isin(fit.held_out[:, None] * Y.n_labels + ids, _pairs(Y, fit.held_out))

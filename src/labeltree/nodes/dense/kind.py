@@ -1,0 +1,89 @@
+"""The kind ``dense``: learned vectors of features and nodes."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from labeltree.config import Config
+from labeltree.data.rows import TrainingRows
+from labeltree.nodes import LINKS
+from labeltree.nodes.blocks import BLOCK_CHILDREN, MAX_BLOCKS
+from labeltree.nodes.dense.quantized import DenseParameters, QuantizedParameters, quantize
+from labeltree.nodes.kind import Fit, FitInput, FitProgress, Needs, NodeKind, Search, tree_fields
+from labeltree.tree import LabelTree, Shape
+
+ARITY = 16
+
+
+class _Dense(NodeKind):
+    name = "dense"
+    scores_alike = False  # siblings are summed in fours, a node alone is not
+    methods = tuple(
+        {"dim": 4, "epochs": 1, **steps, **link}
+        for steps in ({}, {"optimizer": "sgd", "batch_size": 1})
+        for link in ({}, {"link": "hsm"})
+    )
+
+    def resolve(self, config: Config, n_labels: int, examples_per_label: float) -> Config:
+        return dataclasses.replace(config, nodes=self.name, arity=config.arity or ARITY)
+
+    def fit(self, given: FitInput) -> Fit:
+        from labeltree.nodes.dense.fitting import Report, fit_dense
+
+        epochs = given.config.epochs
+
+        def watch(done: Report) -> None:
+            epoch = min(math.ceil(done.epoch), epochs)
+            given.report(FitProgress(done.epoch / epochs, done.examples_per_second, epoch, epochs, done.loss))
+
+        X, Y, weight = given.rows
+        fitted = fit_dense(
+            X, Y, given.tree, given.config, weight=weight, seed=given.seed, pool=given.pool, report=watch
+        )
+        return Fit(quantize(fitted))
+
+    def needs(self, rows: TrainingRows, shape: Shape, config: Config, tree: LabelTree | None) -> Needs:
+        """The buffers of a mini-batch are two vectors per example, and one per block of siblings that it
+        visits: those below the root, and below one node per level and label."""
+        X, Y, _ = rows
+        n_vectors = X.n_columns + Y.n_labels + shape.n_inner
+        are_together = LINKS[config.link].picks_label  # then all siblings are one block
+        n_blocks = 1 if are_together else min(math.ceil(shape.n_children / BLOCK_CHILDREN), MAX_BLOCKS)
+        n_visits = 1 + n_blocks * (1 + len(Y.indices) / X.n_rows * (shape.depth - 1))
+        batch_size = min(config.batch_size, X.n_rows)
+        batch_bytes = int(batch_size * (2 + n_visits) * config.dim * 4)
+        batch_bytes += 4 * batch_size * shape.n_children * are_together
+        # A byte per number and a scale for each vector; 32 bits in training.
+        return Needs(n_vectors * (config.dim + 4), 4 * n_vectors * config.dim + batch_bytes, math.nan)
+
+    def take(
+        self,
+        tensors: Mapping[str, NDArray[Any]],
+        prefix: str,
+        tree: LabelTree,
+        n_features: int,
+        config: Config,
+    ) -> QuantizedParameters:
+        from labeltree.nodes.dense.tensors import take
+
+        return take(tensors, prefix, tree, n_features, config.link)
+
+    def blank(self, tree: LabelTree, n_features: int, config: Config) -> QuantizedParameters:
+        vectors = np.zeros((max(n_features, tree.n_nodes), config.dim), np.float32)
+        bias = np.zeros(tree.n_nodes, np.float32)
+        return quantize(DenseParameters(vectors[:n_features], vectors[: tree.n_nodes], bias))
+
+    def search(self, tree: LabelTree, parameters: QuantizedParameters, n_features: int) -> Search:
+        from labeltree.kernels.search.dense import DENSE_TABLE, dense_kernels
+
+        fields = tree_fields(tree, n_features) | parameters._asdict()
+        return Search(dense_kernels, DENSE_TABLE.table(**fields), fields)
+
+
+DENSE = _Dense()

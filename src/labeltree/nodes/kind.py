@@ -1,0 +1,110 @@
+"""What every kind of nodes does: it is fitted, kept in the model file, and searched."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from labeltree.config import Config
+from labeltree.data.rows import TrainingRows
+from labeltree.parallel import Pool
+from labeltree.tree import LabelTree, Shape
+
+if TYPE_CHECKING:
+    from labeltree.kernels.search.kernels import Kernels
+
+Parameters: TypeAlias = Any  # a NamedTuple of arrays, of the kind's own
+
+
+class FitProgress(NamedTuple):
+    """Where a fit is."""
+
+    fraction: float
+    examples_per_second: float
+    epoch: int = 0  # from 1; 0 where there are none, as each node is trained by itself
+    epochs: int = 0
+    loss: float = float("nan")  # mean per example of this epoch
+
+
+class FitInput(NamedTuple):
+    """What the nodes of one tree are fitted to."""
+
+    rows: TrainingRows
+    tree: LabelTree
+    config: Config  # resolved
+    seed: int
+    pool: Pool
+    report: Callable[[FitProgress], None]
+
+
+class Fit(NamedTuple):
+    """Fitted nodes; and, where rows were held out to calibrate probabilities on, what was fitted without."""
+
+    parameters: Parameters
+    without_held_out: Parameters = None
+    held_out: NDArray[np.int64] = np.empty(0, np.int64)
+
+
+class Needs(NamedTuple):
+    """What one tree's nodes take."""
+
+    kept_bytes: int
+    training_bytes: int  # besides, while they are trained
+    cpu_seconds: float  # NaN where nothing is known
+
+
+class Search(NamedTuple):
+    """Nodes as the kernels search them."""
+
+    kernels: Callable[[Any], Kernels]  # of a link of kernels/links.py
+    table: NDArray[np.int64]  # the addresses of the arrays, which must live as long as it
+    fields: dict[str, Any]  # these, and the numbers beside them
+
+
+def tree_fields(tree: LabelTree, n_features: int) -> dict[str, Any]:
+    """What the tables of all kinds have."""
+    return tree.arrays() | {"max_children": max(1, int(tree.n_children.max())), "n_features": n_features}
+
+
+class NodeKind(ABC):
+    """One kind of nodes."""
+
+    name: str
+    scores_alike: bool  # whether a search and the score of a single label give the same bits
+    # Parameters of each way to train it, small: who runs them all has called all its kernels.
+    methods: tuple[dict[str, Any], ...] = ({},)
+
+    @abstractmethod
+    def resolve(self, config: Config, n_labels: int, examples_per_label: float) -> Config:
+        """The config with the values that suit the data, where it leaves them to the data by a 0."""
+
+    @abstractmethod
+    def fit(self, given: FitInput) -> Fit:
+        """Train all nodes of a tree."""
+
+    @abstractmethod
+    def needs(self, rows: TrainingRows, shape: Shape, config: Config, tree: LabelTree | None) -> Needs:
+        """An estimate for a tree of this shape; a closer one where the tree is there."""
+
+    @abstractmethod
+    def take(
+        self,
+        tensors: Mapping[str, NDArray[Any]],
+        prefix: str,
+        tree: LabelTree,
+        n_features: int,
+        config: Config,
+    ) -> Parameters:
+        """The parameters that a model file has under this prefix, checked: kernels take them on trust."""
+
+    @abstractmethod
+    def blank(self, tree: LabelTree, n_features: int, config: Config) -> Parameters:
+        """Parameters that were not trained: every node is as likely as not, whatever the row."""
+
+    @abstractmethod
+    def search(self, tree: LabelTree, parameters: Parameters, n_features: int) -> Search:
+        """What searches these nodes."""

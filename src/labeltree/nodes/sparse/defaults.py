@@ -1,0 +1,36 @@
+"""What suits the data where a parameter is 0.
+
+The numbers come from held-out training rows of five data sets (``python -m benchmarks.validate``).
+"""
+
+from __future__ import annotations
+
+import math
+
+from labeltree.config import Config
+from labeltree.nodes.sparse.solvers import solver_of
+
+FEW_EXAMPLES = 10  # of a label
+FEW_CHILDREN, MANY_CHILDREN = 16, 64  # of a node
+
+
+def has_rare_labels(examples_per_label: float) -> bool:
+    """Whether labels have few examples, on average: then more of them should compete below one parent, and
+    what the examples say should count for more against regularisation."""
+    return examples_per_label < FEW_EXAMPLES
+
+
+def choose_arity(config: Config, n_labels: int, examples_per_label: float) -> int:
+    """Each level costs accuracy: as many children as it takes for one level of groups of ``max_leaves``
+    labels, or for groups of a good size below few levels."""
+    if n_labels <= MANY_CHILDREN * config.max_leaves:
+        return max(FEW_CHILDREN, math.ceil(n_labels / config.max_leaves))
+    group = config.max_leaves if has_rare_labels(examples_per_label) else config.max_leaves / 3
+    n_levels = math.ceil(math.log(n_labels / group, MANY_CHILDREN))
+    return math.ceil((n_labels / group) ** (1 / n_levels))
+
+
+def choose_cost(config: Config, examples_per_label: float) -> float:
+    """The weight ``C`` of the loss."""
+    cost = solver_of(config).default_cost
+    return 2.0 * cost if has_rare_labels(examples_per_label) else cost

@@ -1,0 +1,123 @@
+"""The kind ``sparse``: a pruned linear model for each node."""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from labeltree.config import Config
+from labeltree.data.rows import TrainingRows
+from labeltree.kernels.sparse.arrays import SparseParameters, padded
+from labeltree.nodes import LINKS
+from labeltree.nodes.blocks import BLOCK_CHILDREN, chunk_starts
+from labeltree.nodes.kind import Fit, FitInput, FitProgress, Needs, NodeKind, Search, tree_fields
+from labeltree.tree import LabelTree, Shape
+
+# Seen on real data with the default settings: weights that are kept, per feature of a row and label of that
+# row, and bytes per weight with its share of features and buckets.
+_WEIGHTS_KEPT = 0.7
+_BYTES_PER_WEIGHT = 6
+_PRODUCTS_PER_SECOND = 5e8
+
+
+class _Sparse(NodeKind):
+    name = "sparse"
+    scores_alike = True
+    methods = ({}, {"loss": "log"}, {"solver": "sgd"}, {"link": "hsm"}, {"link": "hsm", "solver": "sgd"})
+
+    def resolve(self, config: Config, n_labels: int, examples_per_label: float) -> Config:
+        from labeltree.nodes.sparse.defaults import choose_arity, choose_cost
+
+        return dataclasses.replace(
+            config,
+            nodes=self.name,
+            arity=config.arity or choose_arity(config, n_labels, examples_per_label),
+            C=config.C or choose_cost(config, examples_per_label),
+        )
+
+    def fit(self, given: FitInput) -> Fit:
+        from labeltree.nodes.sparse.fitting import fit_sparse
+
+        X, Y, weight = given.rows
+        began = time.perf_counter()
+
+        def watch(fraction: float) -> None:
+            seconds = max(time.perf_counter() - began, 1e-9)
+            given.report(FitProgress(fraction, fraction * X.n_rows / seconds))
+
+        fitted = fit_sparse(
+            X, Y, given.tree, given.config, weight=weight, seed=given.seed, pool=given.pool, report=watch
+        )
+        return Fit(*fitted)
+
+    def needs(self, rows: TrainingRows, shape: Shape, config: Config, tree: LabelTree | None) -> Needs:
+        """The largest task is the root's: weights and duals of up to a block of its children, on all rows.
+
+        With a link that picks a label they are those of all children, on a row for each label at most.
+        """
+        from labeltree.nodes.sparse.sample import sampled_bytes
+        from labeltree.nodes.sparse.solvers import solver_of
+
+        X, Y, _ = rows
+        n_entries = len(X.indices)
+        if tree is None:
+            n_weights = _WEIGHTS_KEPT * n_entries * len(Y.indices) / X.n_rows
+            weight_bytes = int(_BYTES_PER_WEIGHT * min(n_weights, 2.0 * Y.n_labels * X.n_columns))
+        else:
+            weight_bytes = sampled_bytes(X, Y, tree, config, config.seed)
+        kept = weight_bytes + 8 * (Y.n_labels + shape.n_inner)
+        are_together = LINKS[config.link].picks_label
+        n_columns = int(padded(shape.n_children if are_together else min(shape.n_children, BLOCK_CHILDREN)))
+        n_examples = len(Y.indices) if are_together else X.n_rows
+        n_duals = solver_of(config).n_duals(n_examples)
+        task_bytes = 4 * n_columns * (X.n_columns + n_duals) + 8 * n_entries
+        positive_bytes = 4 * len(Y.indices) * (shape.depth + 1)
+        training_bytes = kept + task_bytes + positive_bytes  # kept twice: also without the held-out rows
+        return Needs(kept, training_bytes, _cpu_seconds(rows, shape, config))
+
+    def take(
+        self,
+        tensors: Mapping[str, NDArray[Any]],
+        prefix: str,
+        tree: LabelTree,
+        n_features: int,
+        config: Config,
+    ) -> SparseParameters:
+        from labeltree.nodes.sparse.tensors import take
+
+        return take(tensors, prefix, tree, n_features, config.link)
+
+    def blank(self, tree: LabelTree, n_features: int, config: Config) -> SparseParameters:
+        from labeltree.nodes.sparse.packing import join_chunks
+
+        starts = chunk_starts(tree)
+        nothing, bias = [None] * (len(starts) - 1), np.zeros(tree.n_nodes, np.float32)
+        return join_chunks(nothing, starts, np.zeros(tree.n_nodes, np.bool_), bias, (1.0, 0.0))
+
+    def search(self, tree: LabelTree, parameters: SparseParameters, n_features: int) -> Search:
+        from labeltree.kernels.search.sparse import SPARSE_TABLE, sparse_kernels
+
+        starts = chunk_starts(tree)
+        chunk = np.repeat(np.arange(len(starts) - 1, dtype=np.int32), np.diff(starts))
+        fields = tree_fields(tree, n_features)
+        fields |= {"chunk": chunk, "chunk_node": starts, "parameters": parameters}
+        return Search(sparse_kernels, SPARSE_TABLE.table(**fields), fields)
+
+
+def _cpu_seconds(rows: TrainingRows, shape: Shape, config: Config) -> float:
+    """From the products of a feature's value and a child's weight that a pass over all rows takes."""
+    from labeltree.nodes.sparse.solvers import solver_of
+
+    X, Y, _ = rows
+    width = min(config.arity, shape.n_children) if shape.depth > 1 else shape.n_children
+    n_children = width * (1 + len(Y.indices) / X.n_rows * (shape.depth - 1))
+    n_products = float(len(X.indices)) * n_children
+    return n_products * solver_of(config).usual_passes(config) / _PRODUCTS_PER_SECOND
+
+
+SPARSE = _Sparse()
