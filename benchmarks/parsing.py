@@ -1,18 +1,26 @@
 """How fast a plain fastText file becomes hashed, looked-up token ids, on one thread.
 
     python -m benchmarks.parsing [FILE...]
+    python -m benchmarks.parsing --jsonl [FILE...]
 
 Without files it takes two of the real data sets (folder: LABELTREE_DATA). The file is in the page cache;
 the best of five runs counts. "learn" builds the tables of words and labels on the way, "look up" has them.
 Times are CPU times, so that other programs on the machine disturb less.
+
+With --jsonl the same texts are read as JSON lines, by orjson as the package does and by the standard library.
 """
 
 from __future__ import annotations
 
+import json
 import sys
+import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
+from unittest import mock
+
+import orjson
 
 from benchmarks.datasets import MissingData, data_file
 from labeltree.config import make_config
@@ -24,11 +32,15 @@ from labeltree.features.text import TextFeatures
 
 BAR = 100  # MB/s, for learning as for looking up
 RUNS = 5
-DATA_SETS = ("debian-debtags", "llms4subjects-all")
+DATA_SETS = ("debian-debtags", "wordnet-hypernyms", "llms4subjects-all")
 
 
-def read_only(path: Path) -> int:
-    return sum(block.n_rows for block in read_blocks(path, "fasttext", bad_lines=BadLines()))
+def read_only(path: Path, fmt: str = "fasttext") -> int:
+    return sum(block.n_rows for block in read_blocks(path, fmt, bad_lines=BadLines()))
+
+
+def fit(path: Path, fmt: str = "fasttext") -> object:
+    return TextFeatures.fit(read_blocks(path, fmt, bad_lines=BadLines()), make_config())
 
 
 def learn(path: Path) -> tuple[StringTable, StringTable]:
@@ -70,12 +82,39 @@ def measure(name: str, path: Path) -> bool:
             lambda: read_only(path),
             lambda: learn(path),
             lambda: look_up(path, words, labels),
-            lambda: TextFeatures.fit(read_blocks(path, "fasttext", bad_lines=BadLines()), make_config()),
+            lambda: fit(path),
         )
     ]
     columns = "".join(f"{speed:>11.0f}" for speed in speeds)
     print(f"{name:<24}{megabytes:>7.1f}{n_words:>12}{len(words):>10}{columns}")
     return min(speeds[1:3]) >= BAR
+
+
+def write_jsonl(path: Path, out: Path) -> None:
+    """The texts and labels of a fastText file as JSON lines."""
+    prefix = make_config().label_prefix
+    with path.open(encoding="utf-8", newline="\n") as lines, out.open("w", encoding="utf-8") as written:
+        for line in lines:
+            words = line.split()
+            labels = [word.removeprefix(prefix) for word in words if word.startswith(prefix)]
+            text = " ".join(word for word in words if not word.startswith(prefix))
+            written.write(json.dumps({"text": text, "labels": labels}, ensure_ascii=False) + "\n")
+
+
+def measure_jsonl(name: str, path: Path) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        lines = Path(folder) / "data.jsonl"
+        write_jsonl(path, lines)
+        megabytes, n_rows = lines.stat().st_size / 1e6, read_only(lines, "jsonl")
+        parsers = ("orjson.loads", orjson.loads), ("json.loads", lambda line: json.loads(line.decode()))
+        for parser, loads in parsers:
+            with mock.patch("labeltree.data.jsonl.orjson.loads", loads):
+                speeds = [
+                    megabytes / best_seconds(lambda read=read: read(lines, "jsonl"))  # type: ignore[misc]
+                    for read in (read_only, fit)
+                ]
+            columns = "".join(f"{speed:>11.0f}" for speed in speeds)
+            print(f"{name:<24}{megabytes:>7.1f}{n_rows:>12}  {parser:<12}{columns}", flush=True)
 
 
 def default_files() -> dict[str, Path]:
@@ -89,7 +128,13 @@ def default_files() -> dict[str, Path]:
 
 
 def main(arguments: list[str]) -> int:
-    files = {name: Path(name) for name in arguments} or default_files()
+    as_jsonl, names = "--jsonl" in arguments, [name for name in arguments if name != "--jsonl"]
+    files = {name: Path(name) for name in names} or default_files()
+    if as_jsonl:
+        print(f"{'':24}{'MB':>7}{'rows':>12}  {'by':<12}{'MB/s: read':>11}{'whole fit':>11}")
+        for name, path in files.items():
+            measure_jsonl(name, path)
+        return 0
     print(f"{'':24}{'MB':>7}{'words':>12}{'distinct':>10}{'MB/s: read':>11}{'learn':>11}", end="")
     print(f"{'look up':>11}{'whole fit':>11}")
     reached = [measure(name, path) for name, path in files.items()]

@@ -53,17 +53,15 @@ def test_a_model_knows_fewer_labels_than_the_file(tmp_path: Path) -> None:
 def test_the_header_may_be_left_out_when_a_model_knows_the_sizes(tmp_path: Path) -> None:
     path = write(tmp_path, ROWS)
     options = dict(bad_lines=BadLines(), n_columns=10, n_labels=8)
-    with_header = read_xmlc(write(tmp_path, HEADER + ROWS), header="optional", **options)
+    with_header = read_xmlc(write(tmp_path, HEADER + ROWS), **options)
     path = write(tmp_path, ROWS)
-    without = read_xmlc(path, header="optional", **options)
+    without = read_xmlc(path, **options)
     assert lists(without[0]) == lists(with_header[0])
     assert lists(without[1]) == lists(with_header[1])
     with pytest.raises(DataError, match="line 1: expected the header N D L"):
-        read_xmlc(path, **options)
-    with pytest.raises(DataError, match="line 1: expected the header N D L"):
-        read_xmlc(path, header="optional", bad_lines=BadLines())
+        read_xmlc(path, bad_lines=BadLines())
     with pytest.raises(DataError, match="line 3: feature out of range"):
-        read_xmlc(write(tmp_path, b"1 2:1\n 3:1\n1 10:1\n"), header="optional", **options)
+        read_xmlc(write(tmp_path, b"1 2:1\n 3:1\n1 10:1\n"), **options)
 
 
 BAD = [

@@ -283,7 +283,7 @@ def test_hashes_stay_what_saved_models_expect() -> None:
     assert reference.hash_word(b"labeltree") == 0x3D656CC8F80CB2FD
     assert reference.ngram_buckets(words, config) == [918015, 870658, 125906]
     features, _, _, _ = TextFeatures.fit([make_block([b" ".join(words)])], config)
-    assert np.flatnonzero(features.bucket_row >= 0).tolist() == sorted([918015, 870658, 125906])
+    assert np.flatnonzero(features.column_of_bucket >= 0).tolist() == sorted([918015, 870658, 125906])
 
 
 def fitted(**values: Any) -> TextFeatures:

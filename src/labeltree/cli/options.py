@@ -14,13 +14,30 @@ import click
 from click.core import ParameterSource
 
 from labeltree.config import PRESETS, Config, parameters, read_parameters
-from labeltree.data.formats import FORMAT_CHOICES
+from labeltree.data.formats import format_choices
 from labeltree.errors import ParameterError
 from labeltree.parallel import MOST_THREADS
 from labeltree.parameter import Parameter, needed
 from labeltree.query import DEFAULT_BEAM, IF_UNKNOWN, MOST_RANKS, SEARCHES, WITH_LABELS
 
 Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+class LiveChoice(click.Choice):
+    """Choices of a table: those that are added after the commands were made are among them."""
+
+    def __init__(self, names: Callable[[], Sequence[str]]) -> None:
+        self._names = names
+        super().__init__(names())
+
+    @property
+    def choices(self) -> tuple[str, ...]:
+        return tuple(self._names())
+
+    @choices.setter
+    def choices(self, choices: Sequence[str]) -> None:
+        """Click sets them once and for all, which is not wanted."""
+
 
 model_argument = click.argument("model", type=click.Path(path_type=Path))
 threads_option = click.option(
@@ -33,7 +50,7 @@ threads_option = click.option(
 format_option = click.option(
     "--format",
     "fmt",
-    type=click.Choice(FORMAT_CHOICES),
+    type=LiveChoice(format_choices),
     default="auto",
     show_default=True,
     help="Format of the data; auto looks at its first line.",

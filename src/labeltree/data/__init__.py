@@ -1,6 +1,6 @@
 """Readers: files and in-memory objects -> rows.
 
-Text comes as :class:`~labeltree.data.rows.Block`, features and labels as
-:mod:`~labeltree.data.rows`. Start reading at :mod:`~labeltree.data.reading` (text files),
-:mod:`~labeltree.data.xmlc` (numbered features) or :mod:`~labeltree.data.memory` (Python objects).
+``formats`` has the table of file formats, each in a module of its own; text comes from ``reading`` as blocks
+of rows, numbered features from ``xmlc``; ``memory``, ``matrices`` and ``labels`` take Python objects. ``rows``
+has the shapes that they all end in.
 """

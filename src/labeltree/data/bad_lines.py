@@ -35,11 +35,8 @@ class BadLines:
     def report(self, message: str = "") -> None:
         """One more bad line; the message may be left out unless it is wanted."""
         if not self.skip:
-            hint = (
-                ""
-                if self.skip is None
-                else ", or leave such lines out with skip_bad_lines (--skip-bad-lines)"
-            )
+            may_skip = self.skip is not None
+            hint = ", or leave such lines out with skip_bad_lines (--skip-bad-lines)" * may_skip
             raise DataError(message + hint)
         if self.wants_message:
             self.messages.append(message)

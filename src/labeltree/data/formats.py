@@ -1,74 +1,116 @@
-"""The file formats by name, and how one is recognised. Importing this is free."""
+"""The file formats: what each one says about itself, their table, and how one is recognised.
+
+Importing this is free: a format's own module is imported when it is first asked.
+"""
 
 from __future__ import annotations
 
-import re
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Literal
 
 from labeltree.errors import ParameterError, show
 from labeltree.parameter import said
+from labeltree.table import Entry, Table
 
-FORMATS = ("fasttext", "xmlc", "jsonl", "annif")
-FORMAT_CHOICES = ("auto", *FORMATS)
+if TYPE_CHECKING:
+    from labeltree.data.bad_lines import BadLines
+    from labeltree.data.opening import Source
+    from labeltree.data.rows import Block, LabelRows, SparseRows
 
-_EXTENSIONS = {
-    ".jsonl": "jsonl",
-    ".ndjson": "jsonl",
-    ".tsv": "annif",
-    ".xmlc": "xmlc",
-    ".svm": "xmlc",
-    ".libsvm": "xmlc",
-}
-_COMPRESSED = (".gz", ".xz")
-
-_JSON_START = re.compile(rb'\s*\{\s*["}]')
-_ANNIF_END = re.compile(rb"(?:\s*<[^<>\s]+>)+\s*")
-_XMLC_HEADER = re.compile(rb"\s*\d+\s+\d+\s+\d+\s*")
-_XMLC_ROW = re.compile(rb"(?:\d+(?:,\d+)*)?(?:\s+\d+:[-+.\deE]+)+\s*")
+Input = Literal["text", "vectors"]
 
 UTF8_MARK = b"\xef\xbb\xbf"
 
-
-def is_xmlc_header(line: bytes) -> bool:
-    """Whether a line is ``N D L``; no row of an XMLC file looks like that."""
-    return _XMLC_HEADER.fullmatch(line) is not None
+_COMPRESSED = (".gz", ".xz")
 
 
-def detect_format(first_bytes: bytes, path: str) -> str:
+class Format(ABC):
+    """What is known about the files of a format before one is read."""
+
+    name: str  # in the table
+    input: Input  # what its rows hold
+    extensions: tuple[str, ...] = ()  # of files whose first line does not tell what they are
+    example: str  # the content of a small file with labels
+
+    @abstractmethod
+    def begins(self, line: bytes) -> bool:
+        """Whether the first line that is not blank is a sign of this format."""
+
+    @abstractmethod
+    def where_labels_are(self, label_prefix: str) -> str:
+        """How a file gives labels, for those who find that theirs has none."""
+
+
+class TextFormat(Format):
+    """Rows are texts; :class:`~labeltree.data.lines.LineFormat` is for those with a row per line."""
+
+    input = "text"
+
+    @abstractmethod
+    def blocks(self, source: Source, bad_lines: BadLines, block_bytes: int) -> Iterator[Block]:
+        """The rows, some megabytes of the file at a time; closes the source at the end."""
+
+
+class VectorFormat(Format):
+    """Rows are sparse vectors; labels are numbers."""
+
+    input = "vectors"
+
+    @abstractmethod
+    def rows(
+        self, source: Source, bad_lines: BadLines, n_columns: int | None = None, n_labels: int | None = None
+    ) -> tuple[SparseRows, LabelRows]:
+        """All rows. Both numbers are those of a model, if there is one: labels it does not know are -1."""
+
+    def may_begin(self, word: bytes) -> bool:
+        """Whether this may be the first word of a file, of which only the input is known."""
+        return True
+
+
+# In the order in which they are asked whether a file is theirs.
+FORMATS: Table[Format] = Table(
+    jsonl=Entry("data.jsonl:JSONL"),
+    xmlc=Entry("data.xmlc:XMLC"),
+    annif=Entry("data.annif:ANNIF"),
+    fasttext=Entry("data.fasttext:FASTTEXT"),
+)
+# Whatever has no sign of a format: plain text is fastText lines without labels.
+_WITHOUT_SIGN: dict[Input, str] = {"text": "fasttext", "vectors": "xmlc"}
+
+
+def detect_format(first_bytes: bytes, path: str, input: Input | None = None) -> Format:
     """The format of a file by its first line that is not blank; where that tells nothing, by its name.
 
-    Whatever has no other sign is fastText lines: plain text is fastText without labels.
+    With ``input`` it is one of those with such rows.
     """
+    formats = [found for found in FORMATS.values() if input in (None, found.input)]
     lines = first_bytes.removeprefix(UTF8_MARK).splitlines()
     line = next((line for line in lines if line.strip()), b"")
-    if _JSON_START.match(line):
-        return "jsonl"
-    if is_xmlc_header(line) or _XMLC_ROW.fullmatch(line):
-        return "xmlc"
-    _, tab, subjects = line.partition(b"\t")
-    if tab and _ANNIF_END.fullmatch(subjects):
-        return "annif"
-    if line.startswith(b"__label__"):
-        return "fasttext"
     name = path.lower()
     for extension in _COMPRESSED:
         name = name.removesuffix(extension)
-    return next((fmt for extension, fmt in _EXTENSIONS.items() if name.endswith(extension)), "fasttext")
+    signs = [found for found in formats if found.begins(line)]
+    signs += [found for found in formats if name.endswith(found.extensions)]
+    return signs[0] if signs else FORMATS[_WITHOUT_SIGN[input or "text"]]
 
 
-def where_labels_are(fmt: str, label_prefix: str) -> str:
-    """How a file of this format gives labels, for those who find that it has none."""
-    return {
-        "fasttext": f"labels are words that start with {label_prefix!r} (label_prefix, --label-prefix)",
-        "xmlc": "labels are the numbers before the first space of a row",
-        "jsonl": 'labels are the list of the key "labels"',
-        "annif": "labels are the subjects in angle brackets after the tab",
-    }[fmt]
+def find_format(fmt: str, source: Source) -> Format:
+    """The format that is asked for; of ``auto`` the one that the file has."""
+    if check_format(fmt) == "auto":
+        return detect_format(source.first_bytes, source.path)
+    return FORMATS[fmt]
+
+
+def format_choices() -> tuple[str, ...]:
+    """What one may ask for."""
+    return ("auto", *FORMATS)
 
 
 def check_format(fmt: str) -> str:
     """``fmt``, or an error that lists the known formats."""
-    if fmt not in FORMAT_CHOICES:
-        raise ParameterError(f"format must be one of {', '.join(FORMAT_CHOICES)}, but is {show(fmt)}")
+    if fmt not in format_choices():
+        raise ParameterError(f"format must be one of {', '.join(format_choices())}, but is {show(fmt)}")
     return fmt
 
 

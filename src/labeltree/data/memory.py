@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from labeltree.data.rows import Block, pointers
+from labeltree.data.rows import Block
 from labeltree.errors import DataError, show
 
 BLOCK_ROWS = 1 << 14
@@ -34,12 +34,15 @@ def texts_to_block(texts: Iterable[str], *, first_row: int = 0) -> Block:
         _check_texts(texts)
         texts = list(texts)
     n_rows = len(texts)
-    text_start, text_end, encoded = _encode(texts, first_row)
+    try:
+        start, end, buffer = join_texts(texts)
+    except (TypeError, UnicodeEncodeError) as error:
+        raise DataError(_bad_text(texts, first_row)) from error
     return Block(
         source=_SOURCE,
-        buffer=np.frombuffer(encoded, np.uint8),  # of a bytearray, so writable like those of files
-        text_start=text_start,
-        text_end=text_end,
+        buffer=buffer,
+        text_start=start,
+        text_end=end,
         label_start=_NO_SPANS,
         label_end=_NO_SPANS,
         label_indptr=np.zeros(n_rows + 1, np.int64),
@@ -48,24 +51,21 @@ def texts_to_block(texts: Iterable[str], *, first_row: int = 0) -> Block:
     )
 
 
-def _encode(texts: list[str], first_row: int) -> tuple[NDArray[np.int64], NDArray[np.int64], bytearray]:
-    """Start and end of each text in their joined bytes; NUL becomes a space, as when read from a file."""
-    try:
-        joined = texts[0] if len(texts) == 1 else "".join(texts)
-        encoded = bytearray(joined, "utf-8")
-        if len(texts) == 1:
-            end = np.array([len(encoded)])
-            return np.zeros(1, np.int64), end, _without_nul(encoded)
-        # joined text of one byte per character: lengths need no encoding of single texts
-        parts = texts if len(encoded) == len(joined) else [text.encode() for text in texts]
-    except (TypeError, UnicodeEncodeError) as error:
-        raise DataError(_bad_text(texts, first_row)) from error
-    bounds = pointers(np.fromiter(map(len, parts), np.int64, len(parts)))
-    return bounds[:-1].copy(), bounds[1:].copy(), _without_nul(encoded)
-
-
-def _without_nul(encoded: bytearray) -> bytearray:
-    return encoded.replace(b"\0", b" ") if 0 in encoded else encoded
+def join_texts(
+    texts: list[str],
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.uint8]]:
+    """Where each text starts and ends in a buffer of them all; NUL becomes a space, as in a file."""
+    n_texts = len(texts)
+    encoded = bytearray(texts[0] if n_texts == 1 else "\0".join(texts), "utf-8")
+    if encoded.count(0) >= max(n_texts, 1):  # some are in the texts
+        encoded = bytearray("\0".join([text.replace("\0", " ") for text in texts]), "utf-8")
+    buffer = np.frombuffer(encoded, np.uint8)  # of a bytearray, so writable like those of files
+    bounds = np.empty(n_texts + 1, np.int64)
+    bounds[0], bounds[n_texts] = -1, len(buffer)
+    if n_texts > 1:
+        bounds[1:-1] = np.flatnonzero(buffer == 0)
+    start = bounds[:-1] + 1
+    return start, bounds[1:], buffer
 
 
 def _bad_text(texts: list[Any], first_row: int) -> str:

@@ -78,12 +78,13 @@ class Source:
         self._stream = _Replayed(self.first_bytes, stream)
 
     def _decompressed(self, raw: Any) -> Any:
-        """Decided by the first bytes, so that standard input may be compressed and names need not tell."""
+        """Decided by the first bytes, so that standard input may be compressed and names need not tell.
+
+        They are asked for only while undecided: more may never come.
+        """
         magic = b""
         while any(kind.startswith(magic) and kind != magic for kind in (_GZIP_MAGIC, _XZ_MAGIC)):
-            more = self._read(
-                raw, len(_XZ_MAGIC) - len(magic)
-            )  # a pipe may give less: ask only while undecided
+            more = self._read(raw, len(_XZ_MAGIC) - len(magic))  # a pipe may give less
             if not more:
                 break
             magic += more

@@ -120,9 +120,7 @@ class Block(NamedTuple):
     text_end: NDArray[np.int64]  # (n_rows,)
     label_start: NDArray[np.int64]  # (n_row_labels,)
     label_end: NDArray[np.int64]  # (n_row_labels,)
-    label_indptr: NDArray[
-        np.int64
-    ]  # (n_rows + 1,): row i has label spans label_indptr[i]:label_indptr[i + 1]
+    label_indptr: NDArray[np.int64]  # (n_rows + 1,) row i has the spans label_indptr[i]:label_indptr[i + 1]
     line: NDArray[np.int64]  # (n_rows,) line number in the source, from 1
     labels_in_text: bool  # words of the text with the label prefix are labels (fastText lines)
 

@@ -2,27 +2,54 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from labeltree.data.bad_lines import BadLines, shorten
-from labeltree.data.formats import UTF8_MARK, is_xmlc_header
+from labeltree.data.formats import UTF8_MARK, VectorFormat
+from labeltree.data.lines import REASONS, Lines, Problem, Reasons, explain_status, line_blocks, report_lines
 from labeltree.data.opening import BLOCK_BYTES, Source
-from labeltree.data.rows import LabelRows, SparseRows, pointers
-from labeltree.data.text_formats import REASONS, Lines, find_lines, report_lines
+from labeltree.data.rows import LabelRows, SparseRows, join_labels, join_rows, pointers
 from labeltree.errors import DataError
 from labeltree.kernels.scan import lines as scan
 from labeltree.kernels.scan import xmlc as scan_xmlc
 from labeltree.kernels.scan.xmlc import Limits
 
 _MAX_SIZE = 2**31 - 1  # ids are 32-bit integers
+_HEADER = re.compile(rb"\s*\d+\s+\d+\s+\d+\s*")  # no row looks like that
+_ROW = re.compile(rb"(?:\d+(?:,\d+)*)?(?:\s+\d+:[-+.\deE]+)+\s*")
+_FIRST_WORD = re.compile(rb"[\d,]+(?::\S*)?")  # of a row: labels, or a feature
 _FEATURE = re.compile(rb"(?<!\S)0*+(\d*+):\S*")  # its number without leading zeros: there may be many
 _ROW_FIX = "write a row as 1,7 3:0.5 9:1"
+
+
+class _Xmlc(VectorFormat):
+    name = "xmlc"
+    extensions = (".xmlc", ".svm", ".libsvm")
+    example = "2 3 2\n0 0:1 1:1\n1 1:1 2:1\n"
+
+    def begins(self, line: bytes) -> bool:
+        return bool(_HEADER.fullmatch(line) or _ROW.fullmatch(line))
+
+    def where_labels_are(self, label_prefix: str) -> str:
+        return "labels are the numbers before the first space of a row"
+
+    def rows(
+        self, source: Source, bad_lines: BadLines, n_columns: int | None = None, n_labels: int | None = None
+    ) -> tuple[SparseRows, LabelRows]:
+        return read_xmlc(source, bad_lines=bad_lines, n_columns=n_columns, n_labels=n_labels)
+
+    def may_begin(self, word: bytes) -> bool:
+        return _FIRST_WORD.fullmatch(word) is not None
+
+
+XMLC = _Xmlc()
 
 
 class _Header(NamedTuple):
@@ -47,17 +74,15 @@ def read_xmlc(
     bad_lines: BadLines,
     n_columns: int | None = None,
     n_labels: int | None = None,
-    header: Literal["required", "optional"] = "required",
     block_bytes: int = BLOCK_BYTES,
 ) -> tuple[SparseRows, LabelRows]:
     """The features and the labels of each row.
 
     ``n_columns`` and ``n_labels`` are those of a model, if there is one already: labels it does not know
-    become -1, features it does not know are errors. With both, the header may be left out of the file
-    (``header="optional"``).
+    become -1, features it does not know are errors. With both, the header may be left out of the file.
     """
     with path if isinstance(path, Source) else Source(path) as source:
-        found = _read_header(source, header, n_columns, n_labels)
+        found = _read_header(source, n_columns, n_labels)
         limits = Limits(
             n_columns=found.n_columns if n_columns is None else min(found.n_columns, n_columns),
             n_labels=found.n_labels,
@@ -65,23 +90,14 @@ def read_xmlc(
         )
         parts = list(_read_parts(source, found, limits, bad_lines, block_bytes))
     width = found.n_columns if n_columns is None else n_columns
-    features = SparseRows(
-        pointers(_joined([part.lengths for part in parts])),
-        np.concatenate([np.empty(0, np.int32), *(part.indices for part in parts)]),
-        np.concatenate([np.empty(0, np.float32), *(part.values for part in parts)]),
-        width,
-    )
-    labels = LabelRows(
-        pointers(_joined([part.label_lengths for part in parts])),
-        np.concatenate([np.empty(0, np.int32), *(part.labels for part in parts)]),
-        limits.n_known_labels,
-    )
-    return features, labels
+    features = [SparseRows(pointers(part.lengths), part.indices, part.values, width) for part in parts]
+    labels = [LabelRows(pointers(part.label_lengths), part.labels, limits.n_known_labels) for part in parts]
+    return join_rows(features, width), join_labels(labels, limits.n_known_labels)
 
 
-def _read_header(source: Source, header: str, n_columns: int | None, n_labels: int | None) -> _Header:
+def _read_header(source: Source, n_columns: int | None, n_labels: int | None) -> _Header:
     line = source.first_bytes.removeprefix(UTF8_MARK).partition(b"\n")[0]
-    if is_xmlc_header(line):
+    if _HEADER.fullmatch(line):
         # Without leading zeros and cut: Python reads no number of more than 4,300 digits.
         sizes = [int(word.lstrip(b"0")[:20] or b"0") for word in line.split()]
         if max(sizes) > _MAX_SIZE:
@@ -91,7 +107,7 @@ def _read_header(source: Source, header: str, n_columns: int | None, n_labels: i
                 "correct the header"
             )
         return _Header(*sizes)
-    if header == "optional" and n_columns is not None and n_labels is not None:
+    if n_columns is not None and n_labels is not None:
         return _Header(None, n_columns, _MAX_SIZE)
     raise DataError(
         f"{source.name}, line 1: expected the header N D L (rows, features, labels), but found "
@@ -103,21 +119,14 @@ def _read_parts(
     source: Source, header: _Header, limits: Limits, bad_lines: BadLines, block_bytes: int
 ) -> Iterator[_Rows]:
     n_rows = 0
-    first_line = 1
     reasons = _reasons(header, limits)
-    first = len(UTF8_MARK) if source.first_bytes.startswith(UTF8_MARK) else 0
-    for buffer in source.blocks(block_bytes):
-        lines = find_lines(buffer, first)
-        n_lines = len(lines.start)
-        first = 0
-        if first_line == 1 and header.n_rows is not None:
-            lines = lines.part(1, n_lines)
+    for lines, first_line in line_blocks(source, block_bytes):
         if header.n_rows is not None:
-            lines = _without_blank_end(lines, header.n_rows - n_rows)
-        n_header = 1 if first_line == 1 and header.n_rows is not None else 0
-        yield _read_rows(source.name, lines, first_line + n_header, limits, reasons, bad_lines)
+            n_header = 1 if first_line == 1 else 0
+            first_line += n_header
+            lines = _without_blank_end(lines.part(n_header, len(lines.start)), header.n_rows - n_rows)
+        yield _read_rows(source.name, lines, first_line, limits, reasons, bad_lines)
         n_rows += len(lines.start)
-        first_line += n_lines
     if header.n_rows is not None and n_rows != header.n_rows:
         raise DataError(
             f"{source.name}: the header promises {header.n_rows} rows, but the file has {n_rows}; "
@@ -138,7 +147,7 @@ def _read_rows(
     lines: Lines,
     first_line: int,
     limits: Limits,
-    reasons: dict[int, tuple[str, str]],
+    reasons: Reasons,
     bad_lines: BadLines,
 ) -> _Rows:
     n_lines = len(lines.start)
@@ -161,7 +170,7 @@ def _read_rows(
     )
     lengths, label_lengths = np.diff(indptr), np.diff(label_indptr)
     if lines.status.any():
-        report_lines(source, _place_twins(lines), first_line, reasons, bad_lines)
+        report_lines(source, lines, first_line, functools.partial(_explain, reasons), bad_lines)
         keep = lines.status == scan.GOOD
         lengths, label_lengths = lengths[keep], label_lengths[keep]
     # copies: the arrays were made for the most there could be
@@ -170,27 +179,28 @@ def _read_rows(
     )
 
 
-def _place_twins(lines: Lines) -> Lines:
-    """Find the second of two equal features: the kernel had sorted them when it met the pair."""
-    for row in np.flatnonzero(lines.status == scan_xmlc.FEATURE_TWICE):
-        line = lines.buffer[lines.start[row] : lines.end[row]].tobytes()
-        seen: set[bytes] = set()
-        for match in _FEATURE.finditer(line):
-            if match[1] in seen:
-                lines.place[row] = lines.start[row] + match.start()
-                break
-            seen.add(match[1])
-    return lines
+def _explain(reasons: Reasons, lines: Lines, row: int) -> Problem:
+    problem = explain_status(reasons, lines, row)
+    if lines.status[row] != scan_xmlc.FEATURE_TWICE:
+        return problem
+    # Which is the second of two equal features: the kernel had sorted them when it met the pair.
+    seen: set[bytes] = set()
+    for match in _FEATURE.finditer(lines.content(row)):
+        if match[1] in seen:
+            return problem._replace(place=match.start())
+        seen.add(match[1])
+    return problem
 
 
-def _reasons(header: _Header, limits: Limits) -> dict[int, tuple[str, str]]:
+def _reasons(header: _Header, limits: Limits) -> Reasons:
     if limits.n_columns < header.n_columns or header.n_rows is None:
         features = f"feature out of range: the model was trained with {limits.n_columns} features"
         feature_fix = f"ids go from 0 to {limits.n_columns - 1}"
     else:
         features = f"feature out of range: the header promises {limits.n_columns} features"
         feature_fix = f"ids go from 0 to {limits.n_columns - 1}; correct the header or the row"
-    return REASONS | {
+    return {
+        **REASONS,
         scan_xmlc.BAD_LABEL: ("expected label ids like 1,7", f"{_ROW_FIX}; no labels: begin with a space"),
         scan_xmlc.LABEL_RANGE: (
             f"label out of range: the header promises {limits.n_labels} labels",
@@ -202,7 +212,3 @@ def _reasons(header: _Header, limits: Limits) -> dict[int, tuple[str, str]]:
         scan_xmlc.VALUE_RANGE: ("the value of a feature is too large", "use values below 3.4e38"),
         scan_xmlc.FEATURE_TWICE: ("a feature appears twice", "add its values up"),
     }
-
-
-def _joined(lengths: list[NDArray[np.int64]]) -> NDArray[np.int64]:
-    return np.concatenate([np.empty(0, np.int64), *lengths])

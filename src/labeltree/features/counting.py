@@ -27,8 +27,8 @@ class Columns(NamedTuple):
     """Which words and buckets have a column."""
 
     words: StringTable  # in the order of their columns
-    word_row: NDArray[np.int32]  # by word id: its column, or -1
-    bucket_row: NDArray[np.int32]  # by bucket: its column, or -1; empty without n-grams
+    column_of_word: NDArray[np.int32]  # by word id: its column, or -1
+    column_of_bucket: NDArray[np.int32]  # by bucket: its column, or -1; empty without n-grams
     n_columns: int
 
 
@@ -66,13 +66,13 @@ def number_columns(words: StringTable, counts: TokenCounts, min_count: int) -> C
     word_counts = counts.words[: len(words)]
     order = np.argsort(-word_counts, kind="stable")[: np.count_nonzero(word_counts >= min_count)]
     order = order[_valid(words, order)]
-    word_row = np.full(len(words), -1, np.int32)
-    word_row[order] = np.arange(len(order), dtype=np.int32)
+    column_of_word = np.full(len(words), -1, np.int32)
+    column_of_word[order] = np.arange(len(order), dtype=np.int32)
     seen = np.flatnonzero(counts.buckets >= min_count)
     seen = seen[np.argsort(-counts.buckets[seen], kind="stable")]
-    bucket_row = np.full(len(counts.buckets), -1, np.int32)
-    bucket_row[seen] = np.arange(len(order), len(order) + len(seen), dtype=np.int32)
-    return Columns(words.select(order), word_row, bucket_row, len(order) + len(seen))
+    column_of_bucket = np.full(len(counts.buckets), -1, np.int32)
+    column_of_bucket[seen] = np.arange(len(order), len(order) + len(seen), dtype=np.int32)
+    return Columns(words.select(order), column_of_word, column_of_bucket, len(order) + len(seen))
 
 
 def _valid(words: StringTable, order: NDArray[np.int64]) -> NDArray[np.bool_]:
@@ -83,7 +83,10 @@ def _valid(words: StringTable, order: NDArray[np.int64]) -> NDArray[np.bool_]:
 
 
 def count_tokens(
-    chunks: list[Tokens], word_row: NDArray[np.int32], bucket_row: NDArray[np.int32], n_columns: int
+    chunks: list[Tokens],
+    column_of_word: NDArray[np.int32],
+    column_of_bucket: NDArray[np.int32],
+    n_columns: int,
 ) -> SparseRows:
     """Rows of counts, or of sums of weights. Empties ``chunks`` on the way: they are as large as the rows."""
     n_tokens = sum(len(chunk.ids) for chunk in chunks)
@@ -96,7 +99,9 @@ def count_tokens(
     while chunks:
         ids, weights, row_end = chunks.pop()
         part = indptr[row : row + len(row_end) + 1]
-        n = count_rows(ids, weights, row_end, word_row, bucket_row, keys, n, part, indices, values)
+        n = count_rows(
+            ids, weights, row_end, column_of_word, column_of_bucket, keys, n, part, indices, values
+        )
         row += len(row_end)
     # Gives the rest back without a copy.
     indices.resize(n, refcheck=False)

@@ -16,7 +16,7 @@ from labeltree.features.strings import StringTable
 def stream_rows(
     features: Features, labels: StringTable, path: str | Path, fmt: str, bad_lines: BadLines
 ) -> Iterator[tuple[SparseRows, LabelRows]]:
-    """Features and labels (-1: not in the table) of some rows at a time. XMLC rows come all at once."""
+    """Features and labels (-1: not in the table) of some rows at a time. Vectors come all at once."""
     check_format(fmt)
     with Source(path) as source:
         yield from features.read(source, labels, fmt, bad_lines)

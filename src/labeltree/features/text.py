@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from labeltree.config import Config
 from labeltree.data.bad_lines import BadLines
-from labeltree.data.formats import detect_format
+from labeltree.data.formats import VectorFormat, find_format
 from labeltree.data.matrices import is_sparse, sparse_rows
 from labeltree.data.memory import texts_to_block
 from labeltree.data.opening import Source
@@ -40,7 +40,7 @@ from labeltree.storage.tensors import read_only, take_tensor
 TF_CODES = {"count": TF_COUNT, "log": TF_LOG, "binary": TF_BINARY}
 SHORT_TEXT = 1 << 14  # characters; a single text up to this length takes the fast path
 
-_NO_ROWS: NDArray[np.int32] = np.empty(0, np.int32)
+_NO_COLUMNS: NDArray[np.int32] = np.empty(0, np.int32)
 
 
 class TextFeatures(Features):
@@ -50,12 +50,16 @@ class TextFeatures(Features):
     norm_of_rows = NORM_NONE  # a prepared row stays as it is
 
     def __init__(
-        self, config: Config, words: StringTable, bucket_row: NDArray[np.int32], idf: NDArray[np.float32]
+        self,
+        config: Config,
+        words: StringTable,
+        column_of_bucket: NDArray[np.int32],
+        idf: NDArray[np.float32],
     ) -> None:
         self.config = config
         self.words = words
         # (n_buckets,) a bucket's column, or -1; empty without n-grams
-        self.bucket_row = read_only(bucket_row)
+        self.column_of_bucket = read_only(column_of_bucket)
         self.idf = read_only(idf)  # (n_columns,)
         self.n_columns = len(idf)
         self._tf = TF_COUNT if config.weighted_words else TF_CODES[config.tf]
@@ -78,12 +82,12 @@ class TextFeatures(Features):
         columns = number_columns(words, counts, config.min_count)
         del words, counts
         rows = count_tokens(
-            chunks, read_only(columns.word_row), read_only(columns.bucket_row), columns.n_columns
+            chunks, read_only(columns.column_of_word), read_only(columns.column_of_bucket), columns.n_columns
         )
         # weights that come with the words are final: they are often TF-IDF already
         uses_idf = config.idf and not config.weighted_words
         idf = inverse_document_frequency(rows) if uses_idf else np.ones(columns.n_columns, np.float32)
-        features = cls(config, columns.words, columns.bucket_row, idf)
+        features = cls(config, columns.words, columns.column_of_bucket, idf)
         features._weigh(rows)
         return features, labels, rows, collected.rows(len(labels))
 
@@ -100,13 +104,14 @@ class TextFeatures(Features):
     def read(
         self, source: Source, labels: StringTable, fmt: str, bad_lines: BadLines
     ) -> Iterator[tuple[SparseRows, LabelRows]]:
-        found = detect_format(source.first_bytes, source.path) if fmt == "auto" else fmt
-        if found == "xmlc":
+        found = find_format(fmt, source)
+        if isinstance(found, VectorFormat):
             hint = "; if it is text that only begins like one, set the format: --format fasttext"
             raise DataError(
-                f"{source.name}: an XMLC file, but the model was trained on text{hint * (fmt == 'auto')}"
+                f"{source.name}: an {found.name.upper()} file, but the model was trained on text"
+                f"{hint * (fmt == 'auto')}"
             )
-        for block in read_blocks(source, found, bad_lines=bad_lines):
+        for block in read_blocks(source, found.name, bad_lines=bad_lines):
             yield self.transform([block], labels, bad_lines)
 
     def transform(
@@ -120,7 +125,7 @@ class TextFeatures(Features):
                 word_ids = self.words.find(batch.words, batch.n_words)
                 chunks.append(batch_tokens(batch, word_ids, self.config))
                 collected.add(find_labels(labels, strangers, batch), batch.label_end)
-        rows = count_tokens(chunks, read_only(_NO_ROWS), self.bucket_row, self.n_columns)
+        rows = count_tokens(chunks, read_only(_NO_COLUMNS), self.column_of_bucket, self.n_columns)
         self._weigh(rows)
         return rows, collected.rows(len(labels))
 
@@ -133,7 +138,7 @@ class TextFeatures(Features):
         return {
             "features.words": data,
             "features.word_offsets": offsets,
-            "features.bucket_row": self.bucket_row,
+            "features.bucket_row": self.column_of_bucket,
             "features.idf": self.idf,
         }
 
@@ -141,21 +146,22 @@ class TextFeatures(Features):
     def from_tensors(cls, tensors: Mapping[str, NDArray], config: Config) -> TextFeatures:
         data = take_tensor(tensors, "features.words", np.uint8)
         offsets = take_tensor(tensors, "features.word_offsets", np.int64)
-        bucket_row = take_tensor(tensors, "features.bucket_row", np.int32)
+        column_of_bucket = take_tensor(tensors, "features.bucket_row", np.int32)
         idf = take_tensor(tensors, "features.idf", np.float32)
         words = StringTable.from_tensors(data, offsets, "features.words")
         n_buckets = config.ngram_buckets if config.word_ngrams > 1 else 0
-        if len(bucket_row) != n_buckets:
+        if len(column_of_bucket) != n_buckets:
             raise CorruptedModelError(
-                f"features.bucket_row has {len(bucket_row)} entries, but the config asks for {n_buckets}"
+                f"features.bucket_row has {len(column_of_bucket)} entries, "
+                f"but the config asks for {n_buckets}"
             )
-        of_buckets = np.sort(bucket_row[bucket_row != -1])
+        of_buckets = np.sort(column_of_bucket[column_of_bucket != -1])
         n_columns = len(words) + len(of_buckets)
         if not np.array_equal(of_buckets, np.arange(len(words), n_columns)):
             raise CorruptedModelError("features.bucket_row does not number the columns after the words")
         if len(idf) != n_columns or not np.all((idf > 0) & (idf <= MOST_IDF)):
             raise CorruptedModelError(f"features.idf is not {n_columns} positive numbers up to {MOST_IDF:g}")
-        return cls(config, words, bucket_row, idf)
+        return cls(config, words, column_of_bucket, idf)
 
     def _weigh(self, rows: SparseRows) -> None:
         weigh_rows(
@@ -190,7 +196,7 @@ class ShortText:
         self._fields = dict(
             slots=features.words.arrays.slots,
             records=features.words.arrays.records,
-            bucket_row=features.bucket_row,
+            column_of_bucket=features.column_of_bucket,
             idf=features.idf,
             lower_case=options.lower_case,
             prefix=options.prefix,
@@ -205,7 +211,7 @@ class ShortText:
             ids=np.empty(n_bytes, np.int32),
             tokens=np.empty(n_tokens, np.int32),
             keys=np.empty(n_tokens, np.int64),
-            no_rows=_NO_ROWS,
+            no_columns=_NO_COLUMNS,
             indices=self.indices,
             values=self.values,
         )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -11,11 +10,10 @@ from numpy.typing import NDArray
 
 from labeltree.config import Config
 from labeltree.data.bad_lines import BadLines, shorten
-from labeltree.data.formats import UTF8_MARK
+from labeltree.data.formats import FORMATS, UTF8_MARK, VectorFormat, detect_format
 from labeltree.data.matrices import sparse_rows
 from labeltree.data.opening import Source
 from labeltree.data.rows import LabelRows, SparseRows
-from labeltree.data.xmlc import read_xmlc
 from labeltree.errors import CorruptedModelError, DataError
 from labeltree.features.features import Features
 from labeltree.features.strings import StringTable
@@ -25,7 +23,6 @@ from labeltree.storage.tensors import read_only, take_tensor
 NORM_CODES = {"none": NORM_NONE, "l2": NORM_L2, "mean": NORM_MEAN}
 
 _NO_IDF: NDArray[np.float32] = np.empty(0, np.float32)
-_XMLC_BEGINNING = re.compile(rb"[\d,]+(?::\S*)?")  # the first word of a row: labels, or a feature
 
 
 class VectorFeatures(Features):
@@ -68,21 +65,21 @@ class VectorFeatures(Features):
     def read(
         self, source: Source, labels: StringTable, fmt: str, bad_lines: BadLines
     ) -> Iterator[tuple[SparseRows, LabelRows]]:
-        """XMLC rows, all at once."""
-        if fmt not in ("auto", "xmlc"):
+        """All at once."""
+        is_auto = fmt == "auto"
+        found = detect_format(source.first_bytes, source.path, "vectors") if is_auto else FORMATS[fmt]
+        if not isinstance(found, VectorFormat):
             raise DataError(
                 f"{source.name}: the model was trained on numbered features, so its input must be XMLC rows "
                 f"like 3:0.5 9:1, but the format is {fmt}"
             )
         words = source.first_bytes.removeprefix(UTF8_MARK).split(maxsplit=1)
-        if fmt == "auto" and words and not _XMLC_BEGINNING.fullmatch(words[0]) and not bad_lines.skip:
+        if is_auto and words and not found.may_begin(words[0]) and not bad_lines.skip:
             raise DataError(
                 f"{source.name}: begins like text ({shorten(words[0])}), but the model was trained on "
                 "vectors; give XMLC rows like 3:0.5 9:1, or train a model on text"
             )
-        yield read_xmlc(
-            source, bad_lines=bad_lines, n_columns=self.n_columns, n_labels=len(labels), header="optional"
-        )
+        yield found.rows(source, bad_lines, self.n_columns, len(labels))
 
     def tensors(self) -> dict[str, NDArray]:
         return {"features.n_columns": np.array([self.n_columns], np.int64)}

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 
 class TextRow(NamedTuple):
@@ -45,55 +44,9 @@ def scan_subjects(line: bytes) -> tuple[bytes, list[bytes]]:
     return text, [label[1:-1] for label in labels]
 
 
-class _Number(str):
-    """A number of a JSON line as it was written."""
-
-
-class _Object(list[Any]):
-    """All pairs of a JSON object, doubled keys included."""
-
-
-def scan_objects(line: bytes) -> tuple[bytes, list[bytes]] | None:
-    """A JSON line, or None for a blank one."""
-    if not line.strip(b" \t\r"):
-        return None
-
-    def refuse(constant: str) -> None:
-        raise ValueError(constant)  # NaN and Infinity are not JSON
-
-    pairs = json.loads(
-        line.decode(),
-        object_pairs_hook=_Object,
-        parse_int=_Number,
-        parse_float=_Number,
-        parse_constant=refuse,
-    )
-    json.dumps(pairs, ensure_ascii=False).encode()  # lone surrogates raise here
-    if not isinstance(pairs, _Object):
-        raise ValueError("not an object")
-    text: str | None = None
-    labels: list[str] = []
-    for key, value in pairs:
-        if key == "text":
-            if not isinstance(value, str) or isinstance(value, _Number):
-                raise ValueError("text is not a string")
-            text = value
-        elif key == "labels":
-            labels = [] if value is None else value
-            if not isinstance(labels, list) or isinstance(labels, _Object):
-                raise ValueError("labels are not an array")
-            if not all(isinstance(label, str) and label for label in labels):
-                raise ValueError("a label is not a string or is empty")
-    if text is None:
-        raise ValueError("no text")
-    encoded = [label.replace("\0", " ").encode() for label in labels]
-    return text.replace("\0", " ").encode(), encoded
-
-
-SCANNERS: dict[str, Callable[[bytes], tuple[bytes, list[bytes]] | None]] = {
+SCANNERS: dict[str, Callable[[bytes], tuple[bytes, list[bytes]]]] = {
     "fasttext": scan_words,
     "annif": scan_subjects,
-    "jsonl": scan_objects,
 }
 
 
@@ -103,12 +56,9 @@ def read_text(data: bytes, fmt: str) -> tuple[list[TextRow], list[int]]:
     for number, line in enumerate(scan_lines(data), start=1):
         try:
             line.decode()
-            scanned = SCANNERS[fmt](line)
+            rows.append(TextRow(number, *SCANNERS[fmt](line)))
         except ValueError:
             bad.append(number)
-            continue
-        if scanned is not None:
-            rows.append(TextRow(number, *scanned))
     return rows, bad
 
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from labeltree.config import Config, check_effects
 from labeltree.data.bad_lines import BadLines
-from labeltree.data.formats import check_format, check_in_memory, detect_format, where_labels_are
+from labeltree.data.formats import FORMATS, VectorFormat, check_format, check_in_memory, find_format
 from labeltree.data.labels import label_rows
 from labeltree.data.matrices import is_sparse, sparse_rows
 from labeltree.data.memory import text_blocks
@@ -63,7 +63,7 @@ def read_training_data(
     if len(data.Y.indices) == 0:
         hint = ""
         if data.format:
-            found = where_labels_are(data.format, config.label_prefix)
+            found = FORMATS[data.format].where_labels_are(config.label_prefix)
             hint = (
                 f"; it was read as {data.format}, where {found}; set the format (--format) if it is another"
             )
@@ -82,19 +82,18 @@ def _read_file(
 ) -> TrainingData:
     from labeltree.data.opening import Source
     from labeltree.data.reading import read_blocks
-    from labeltree.data.xmlc import read_xmlc
 
     with Source(path, progress=progress) as source:
-        found = detect_format(source.first_bytes, source.path) if format == "auto" else format
-        check_effects(config, given, input="vectors" if found == "xmlc" else "text")
-        if found == "xmlc":
-            rows, Y = read_xmlc(source, bad_lines=bad_lines)
+        found = find_format(format, source)
+        check_effects(config, given, input=found.input)
+        if isinstance(found, VectorFormat):
+            rows, Y = found.rows(source, bad_lines)
             vectors, rows = VectorFeatures.fit(rows, config)
             labels = StringTable.from_strings([str(label) for label in range(Y.n_labels)])
-            return TrainingData(vectors, rows, Y, labels, bad_lines, found)
-        blocks = read_blocks(source, found, bad_lines=bad_lines)
+            return TrainingData(vectors, rows, Y, labels, bad_lines, found.name)
+        blocks = read_blocks(source, found.name, bad_lines=bad_lines)
         features, labels, rows, Y = TextFeatures.fit(blocks, config, bad_lines)
-    return TrainingData(features, rows, Y, labels, bad_lines, found)
+    return TrainingData(features, rows, Y, labels, bad_lines, found.name)
 
 
 def _read_memory(

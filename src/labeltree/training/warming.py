@@ -28,12 +28,6 @@ _N_ROWS, _N_LABELS = 600, 8  # enough rows for probabilities to be calibrated
 _TEXTS = [f"word{i} word{i % _N_LABELS} word{i % 7}" for i in range(_N_ROWS)]  # tables of words must grow
 _LABELS = [[f"label{i % _N_LABELS}"] for i in range(_N_ROWS)]
 _SMALL: dict[str, Any] = {"arity": 3, "max_leaves": 3}
-_FILES = {
-    "fasttext": "__label__a one two\n__label__b two three\n",
-    "xmlc": "2 3 2\n0 0:1 1:1\n1 1:1 2:1\n",
-    "jsonl": '{"text": "one two", "labels": ["a"]}\n{"text": "two three", "labels": ["b"]}\n',
-    "annif": "one two\t<http://a>\ntwo three\t<http://b>\n",
-}
 
 
 def _clusters() -> None:
@@ -90,12 +84,13 @@ def _trees_and_features() -> None:
 
 
 def _formats() -> None:
+    from labeltree.data.formats import FORMATS
     from labeltree.training.driver import train
 
     with tempfile.TemporaryDirectory() as folder:
-        for name, content in _FILES.items():
-            path = Path(folder) / f"data.{name}"
-            path.write_text(content)
+        path = Path(folder) / "data"
+        for name, found in FORMATS.items():
+            path.write_text(found.example)
             train(path, format=name).read(path, format=name)
         path.write_text("__label__a one:0.5 two:1\n__label__b two:1 three:2\n")
         train(path, format="fasttext", weighted_words=True)

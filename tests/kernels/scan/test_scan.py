@@ -2,69 +2,32 @@
 
 from __future__ import annotations
 
-import io
-import json
-import math
-from typing import Any
-from unittest import mock
-
 import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from support.reading import read_bytes, read_text
 
 from labeltree.data.bad_lines import BadLines
-from labeltree.data.reading import read_blocks
-from labeltree.data.rows import Block
 from labeltree.data.xmlc import read_xmlc
 from labeltree.kernels.scan import lines as scan
-from labeltree.kernels.scan import xmlc as scan_xmlc
 from labeltree.reference import scan as reference
 
 # What files are made of, and what breaks them; hypothesis shuffles the pieces.
 PIECES = {
     "fasttext": b"__label__a| |\n|\r\n|\r|\0|word|gr\xc3\xbcn|\xff|\xc3".split(b"|"),
     "annif": b"text|\t|<|>|<http://x/1>| |\n|\n|\r\n|\0|\xc3\xbc|\xe2\x82".split(b"|"),
-    "jsonl": (
-        b'{"text": "a", "labels": ["b", 3]}|{"text": |"labels": |:|,|[|]|{|}|"x"|\n|\n| |"|null|-1.5e3|01|\0|'
-        b"\\|\\u00e9|\\ud83d|\\ude00"
-    ).split(b"|"),
 }
 
 
 MAGIC = (b"\x1f\x8b", b"\xfd7zXZ", b"\xef\xbb\xbf")  # bytes that say what the file is instead of being in it
 
 
-def rows_of(blocks: list[Block]) -> list[reference.TextRow]:
-    rows = []
-    for block in blocks:
-        data = block.buffer.tobytes()
-        for i in range(block.n_rows):
-            spans = range(block.label_indptr[i], block.label_indptr[i + 1])
-            labels = [data[block.label_start[span] : block.label_end[span]] for span in spans]
-            text = data[block.text_start[i] : block.text_end[i]]
-            rows.append(reference.TextRow(int(block.line[i]), text, labels))
-    return rows
-
-
-def read_bytes(data: bytes, reader: Any, **options: Any) -> Any:
-    with mock.patch("sys.stdin") as stdin:
-        stdin.buffer = io.BytesIO(data)
-        result = reader("-", **options)
-        return result if isinstance(result, tuple) else list(result)
-
-
 def assert_same_rows(data: bytes, fmt: str, block_bytes: int) -> None:
-    bad_lines = BadLines(skip=True, keep=10**6)
-    blocks = read_bytes(data, read_blocks, fmt=fmt, bad_lines=bad_lines, block_bytes=block_bytes)
-    expected_rows, expected_bad = reference.read_text(data, fmt)
-    assert rows_of(blocks) == expected_rows
-    bad = [int(message.split("line ")[1].split(":")[0]) for message in bad_lines.messages]
-    assert bad == expected_bad
-    assert bad_lines.skipped == len(expected_bad)
+    assert read_text(data, fmt, block_bytes) == reference.read_text(data, fmt)
 
 
-@pytest.mark.parametrize("fmt", ["fasttext", "annif", "jsonl"])
+@pytest.mark.parametrize("fmt", PIECES)
 @settings(max_examples=150)
 @given(data=st.data(), block_bytes=st.integers(1, 60))
 def test_text_formats_agree_with_reference(fmt: str, data: st.DataObject, block_bytes: int) -> None:
@@ -78,70 +41,6 @@ def test_text_formats_agree_with_reference(fmt: str, data: st.DataObject, block_
 @example(b"12345678\xed\xa0\x80\n\xe0\x80\x80\n\xf4\x90\x80\x80\n\xc0\x80\n\xf0\x8f\xbf\xbf\n\xc3")
 def test_invalid_utf8_is_found_where_python_finds_it(data: bytes) -> None:
     assert_same_rows(data, "fasttext", 1 << 10)
-
-
-JSON_VALUES = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=5), inner, max_size=4),
-    max_leaves=8,
-)
-
-
-@settings(max_examples=150)
-@given(
-    text=st.text(),
-    labels=st.lists(st.text(min_size=1) | st.integers() | st.floats(allow_nan=False, allow_infinity=False)),
-    other=st.dictionaries(st.text(max_size=8), JSON_VALUES, max_size=3),
-    ascii_only=st.booleans(),
-    indent=st.sampled_from([(",", ":"), (" , ", " : ")]),
-    cut=st.integers(0, 400),
-)
-def test_json_written_by_python_is_read_back(
-    text: str, labels: list[Any], other: dict[str, Any], ascii_only: bool, indent: tuple[str, str], cut: int
-) -> None:
-    record = other | {"text": text, "labels": labels}
-    line = json.dumps(record, ensure_ascii=ascii_only, separators=indent).encode()
-    assert_same_rows(line + b"\n" + line[:cut] + b"\n" + line, "jsonl", 1 << 12)
-    (row, *_) = rows_of(read_bytes(line, read_blocks, fmt="jsonl", bad_lines=BadLines()))
-    assert row.text.decode() == text.replace("\0", " ")
-
-
-def test_json_nested_too_deep_is_a_bad_line() -> None:
-    for depth, n_bad in ((256, 0), (257, 1), (100_000, 1)):
-        bad_lines = BadLines(skip=True)
-        line = b'{"text": "a", "other": ' + b"[" * depth + b"]" * depth + b"}"
-        read_bytes(line, read_blocks, fmt="jsonl", bad_lines=bad_lines)
-        assert bad_lines.skipped == n_bad
-
-
-NUMBERS = st.from_regex(
-    r"[-+]?([0-9]{1,25}\.?[0-9]{0,25}|\.[0-9]{1,30})([eE][-+]?[0-9]{1,3})?", fullmatch=True
-)
-
-
-@settings(max_examples=400)
-@given(NUMBERS | st.floats(width=32, allow_nan=False, allow_infinity=False).map(repr))
-@example("0." + "0" * 60 + "1e61")
-@example("9" * 60 + "e-60")
-@example("0e999999999999")
-@example("1e-999999999999")
-def test_numbers_are_within_one_unit_of_pythons(text: str) -> None:
-    encoded = text.encode()
-    value, end = scan_xmlc.parse_number(np.frombuffer(bytearray(encoded), np.uint8), 0, len(encoded))
-    assert end == len(encoded)
-    with np.errstate(over="ignore"):
-        expected, found = np.float32(float(text)), np.float32(value)
-        neighbours = [np.nextafter(expected, np.float32(side)) for side in (-math.inf, math.inf)]
-    assert found == expected or found in neighbours
-
-
-@pytest.mark.parametrize(
-    "text", ["", "-", "+", ".", "e5", "1e", "1e+", "nan", "inf", "-.", "x", "0x10", "1_0", "1,5"]
-)
-def test_what_is_no_number_does_not_end_where_the_token_ends(text: str) -> None:
-    encoded = bytearray(text.encode() + b" ")
-    _, end = scan_xmlc.parse_number(np.frombuffer(encoded, np.uint8), 0, len(text))
-    assert end == 0 or end < len(text)
 
 
 XMLC_PIECES = [
@@ -191,15 +90,6 @@ def test_xmlc_rows_agree_with_reference(lines: list[str], block_bytes: int) -> N
         assert features.indices[part].tolist() == list(row.features)
         np.testing.assert_allclose(features.values[part], list(row.features.values()), rtol=1e-6, atol=1e-44)
         assert labels.indices[labels.indptr[i] : labels.indptr[i + 1]].tolist() == row.labels
-
-
-@settings(max_examples=100)
-@given(st.lists(st.integers(0, 10**6), unique=True, max_size=200))
-def test_sort_pairs_sorts_and_keeps_pairs_together(keys: list[int]) -> None:
-    sorted_keys, values = np.array(keys, np.int32), np.array(keys, np.float32)
-    scan_xmlc.sort_pairs(sorted_keys, values)
-    assert sorted_keys.tolist() == sorted(keys)
-    assert values.tolist() == sorted(keys)
 
 
 def test_find_last_newline_and_count_byte() -> None:

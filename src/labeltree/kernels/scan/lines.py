@@ -1,13 +1,14 @@
 """Lines of a byte block: where they are, whether they are UTF-8, and the subjects of Annif lines.
 
 A kernel that scans lines sets a line's status to 0, or to the code of what is wrong with it and its place to
-the offending byte; :mod:`labeltree.data.text_formats` has the words for each code.
+the offending byte; :mod:`labeltree.data.lines` and the formats have the words for each code.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
+from labeltree.kernels.characters import is_space, skip_space, utf8_width
 from labeltree.kernels.jit import helper, kernel
 
 GOOD = 0
@@ -39,33 +40,6 @@ def find_last_newline(buffer, start, stop):
         if buffer[i] == NEWLINE:
             return i
     return -1
-
-
-@helper
-def utf8_width(buffer, i, stop):
-    """Length of the multi-byte character at ``i``, 0 if there is none (overlong forms, surrogates)."""
-    lead = buffer[i]
-    if lead < 0xC2 or lead > 0xF4:
-        return 0
-    width = 2 + (lead >= 0xE0) + (lead >= 0xF0)
-    if i + width > stop:
-        return 0
-    low = 0x80
-    high = 0xBF
-    if lead == 0xE0:
-        low = 0xA0
-    elif lead == 0xED:
-        high = 0x9F
-    elif lead == 0xF0:
-        low = 0x90
-    elif lead == 0xF4:
-        high = 0x8F
-    if buffer[i + 1] < low or buffer[i + 1] > high:
-        return 0
-    for j in range(i + 2, i + width):
-        if buffer[j] < 0x80 or buffer[j] > 0xBF:
-            return 0
-    return width
 
 
 @helper
@@ -127,11 +101,6 @@ def scan_lines(buffer, first, out_start, out_end, out_status, out_place):
     return n_lines
 
 
-@helper
-def is_space(byte):
-    return byte == SPACE or (byte >= TAB and byte <= RETURN)
-
-
 @kernel
 def scan_subjects(
     buffer,
@@ -161,8 +130,7 @@ def scan_subjects(
             out_status[row] = NO_TAB
             out_place[row] = line_start[row]
         while i < end and out_status[row] == GOOD:
-            while i < end and is_space(buffer[i]):
-                i += 1
+            i = skip_space(buffer, i, end)
             token = i
             n_brackets = 0
             while i < end and not is_space(buffer[i]):

@@ -5,8 +5,12 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from labeltree.kernels.jit import helper, kernel
+from labeltree.kernels.characters import is_space, skip_space
+from labeltree.kernels.jit import inlined, kernel
+from labeltree.kernels.numbers import parse_id, parse_number
+from labeltree.kernels.sorting import MOST_RANKED, make_key, number_of, place_of, sort_keys
 
 GOOD = 0
 BAD_LABEL = 50
@@ -18,10 +22,6 @@ VALUE_RANGE = 55
 FEATURE_TWICE = 56
 
 COMMA, COLON = 44, 58
-MAX_ID = 2**31 - 1
-MAX_MANTISSA = 10**17  # takes one more digit without overflow; further ones do not change a 32-bit float
-MAX_EXPONENT = 400  # beyond any 64-bit float
-POWERS_OF_TEN = np.array([float(10**exponent) for exponent in range(23)])
 
 
 class Limits(NamedTuple):
@@ -32,120 +32,54 @@ class Limits(NamedTuple):
     n_known_labels: int
 
 
-@helper
-def is_space(byte):
-    return byte == 32 or (byte >= 9 and byte <= 13)
+class Scratch(NamedTuple):
+    """For sorting a row; memory that is not written is never taken."""
+
+    keys: NDArray[np.int64]
+    ranked: NDArray[np.int64]  # (MOST_RANKED,)
+    values: NDArray[np.float32]
 
 
-@helper
-def skip_space(buffer, i, end):
-    while i < end and is_space(buffer[i]):
-        i += 1
-    return i
+@inlined
+def unite_labels(labels, first, last, scratch):
+    """Sort ``labels[first:last]``, collapse equal ones except unknown ones, and return where they end."""
+    end = first + 1
+    while end < last and labels[end - 1] < labels[end]:
+        end += 1
+    if end >= last:  # as most files have them
+        return last
+    keys, n = scratch.keys, last - first
+    for k in range(n):
+        keys[k] = make_key(labels[first + k], k)
+    sort_keys(keys, n, scratch.ranked)
+    end = first
+    for k in range(n):
+        label = number_of(keys[k])
+        if label < 0 or end == first or label != labels[end - 1]:
+            labels[end] = label
+            end += 1
+    return end
 
 
-@helper
-def parse_id(buffer, i, end):
-    """The natural number at ``i`` and where it ends; too large ones become ``MAX_ID``."""
-    number = 0
-    while i < end and buffer[i] >= 48 and buffer[i] <= 57:
-        number = min(number * 10 + np.int64(buffer[i]) - 48, MAX_ID)
-        i += 1
-    return number, i
+@inlined
+def sort_features(indices, values, first, last, scratch):
+    """Sort the features in ``first:last`` by their ids; False if one appears twice."""
+    keys, moved, n = scratch.keys, scratch.values, last - first
+    for k in range(n):
+        keys[k] = make_key(indices[first + k], k)
+        moved[k] = values[first + k]
+    sort_keys(keys, n, scratch.ranked)
+    are_distinct = True
+    for k in range(n):
+        indices[first + k] = number_of(keys[k])
+        values[first + k] = moved[place_of(keys[k])]
+        if k > 0 and number_of(keys[k]) == number_of(keys[k - 1]):
+            are_distinct = False
+    return are_distinct
 
 
-@helper
-def scale_by_ten(number, exponent):
-    """``number * 10**exponent``; powers up to 22 are exact, so common numbers are rounded only once."""
-    if exponent == 0:
-        return number
-    size = min(abs(exponent), MAX_EXPONENT)
-    scale = POWERS_OF_TEN[size % len(POWERS_OF_TEN)]
-    for _ in range(size // len(POWERS_OF_TEN)):
-        scale *= 1e23
-    return number / scale if exponent < 0 else number * scale
-
-
-@helper
-def append_digits(buffer, i, end, mantissa):
-    """Write the digits at ``i`` behind those of ``mantissa``: it, where they end, how many had no room."""
-    n_without_room = 0
-    while i < end and buffer[i] >= 48 and buffer[i] <= 57:
-        if mantissa < MAX_MANTISSA:
-            mantissa = mantissa * 10 + np.int64(buffer[i]) - 48
-        else:
-            n_without_room += 1
-        i += 1
-    return mantissa, i, n_without_room
-
-
-@helper
-def parse_number(buffer, start, end):
-    """The decimal number at ``start`` and where it ends (``start`` itself where there is none).
-
-    Within one 32-bit unit in the last place of ``float(text)``.
-    """
-    i = start
-    negative = i < end and buffer[i] == 45
-    if negative or (i < end and buffer[i] == 43):
-        i += 1
-    first = i
-    mantissa, i, exponent = append_digits(buffer, i, end, 0)
-    n_digits = i - first
-    if i < end and buffer[i] == 46:
-        first = i + 1
-        mantissa, i, n_without_room = append_digits(buffer, first, end, mantissa)
-        n_digits += i - first
-        exponent -= i - first - n_without_room
-    if n_digits == 0:
-        return 0.0, start
-    if i < end and (buffer[i] | 32) == 101:
-        minus = i + 1 < end and buffer[i + 1] == 45
-        first = i + 1 + (minus or (i + 1 < end and buffer[i + 1] == 43))
-        power, i = parse_id(buffer, first, end)
-        if i == first:
-            return 0.0, start
-        exponent += -power if minus else power
-    if mantissa == 0:
-        return 0.0, i
-    value = scale_by_ten(float(mantissa), exponent)
-    return -value if negative else value, i
-
-
-@helper
-def sort_pairs(keys, values):
-    """Sort ``keys`` in place and move ``values`` along (Shell's method: short code, rarely needed)."""
-    gap = 1
-    while gap < len(keys) // 3:
-        gap = 3 * gap + 1
-    while gap > 0:
-        for i in range(gap, len(keys)):
-            key = keys[i]
-            value = values[i]
-            j = i
-            while j >= gap and keys[j - gap] > key:
-                keys[j] = keys[j - gap]
-                values[j] = values[j - gap]
-                j -= gap
-            keys[j] = key
-            values[j] = value
-        gap //= 3
-
-
-@helper
-def sort_labels(labels):
-    """Sort labels in place, collapse equal ones except unknown ones, and return how many are left."""
-    sort_pairs(labels, labels)
-    n_kept = 0
-    for i in range(len(labels)):
-        if n_kept == 0 or labels[i] < 0 or labels[i] != labels[n_kept - 1]:
-            labels[n_kept] = labels[i]
-            n_kept += 1
-    return n_kept
-
-
-@helper
-def read_labels(buffer, i, end, limits, n_labels, out_labels):
+@inlined
+def read_labels(buffer, i, end, limits, n_labels, scratch, out_labels):
     """Read ``1,7`` at ``i``: next position, code, labels so far. With a colon it is a feature: no labels."""
     start = i
     first = n_labels
@@ -160,13 +94,12 @@ def read_labels(buffer, i, end, limits, n_labels, out_labels):
         out_labels[n_labels] = label if label < limits.n_known_labels else -1
         n_labels += 1
         if after >= end or buffer[after] != COMMA:
-            n_labels = first + sort_labels(out_labels[first:n_labels])
-            return after, GOOD, n_labels
+            return after, GOOD, unite_labels(out_labels, first, n_labels, scratch)
         i = after + 1
 
 
-@helper
-def read_features(buffer, i, end, limits, n_values, out_indices, out_values):
+@inlined
+def read_features(buffer, i, end, limits, n_values, scratch, out_indices, out_values):
     """Read ``3:0.5 9:1`` at ``i``: place, code, values so far."""
     first = n_values
     line = i
@@ -191,11 +124,8 @@ def read_features(buffer, i, end, limits, n_values, out_indices, out_values):
         out_values[n_values] = value32
         n_values += 1
         i = skip_space(buffer, i, end)
-    if not is_sorted:
-        sort_pairs(out_indices[first:n_values], out_values[first:n_values])
-        for j in range(first + 1, n_values):
-            if out_indices[j] == out_indices[j - 1]:
-                return line, FEATURE_TWICE, first
+    if not is_sorted and not sort_features(out_indices, out_values, first, n_values, scratch):
+        return line, FEATURE_TWICE, first
     return i, GOOD, n_values
 
 
@@ -217,6 +147,8 @@ def scan_sparse_rows(
 
     Equivalent to :func:`labeltree.reference.scan.scan_sparse_rows`.
     """
+    most = max(len(out_values), len(out_labels))
+    scratch = Scratch(np.empty(most, np.int64), np.empty(MOST_RANKED, np.int64), np.empty(most, np.float32))
     n_values = 0
     n_labels = 0
     out_indptr[0] = 0
@@ -228,9 +160,11 @@ def scan_sparse_rows(
             code = GOOD
             row_labels = n_labels
             if not is_space(buffer[i]):
-                i, code, row_labels = read_labels(buffer, i, end, limits, n_labels, out_labels)
+                i, code, row_labels = read_labels(buffer, i, end, limits, n_labels, scratch, out_labels)
             if code == GOOD:
-                i, code, n_values = read_features(buffer, i, end, limits, n_values, out_indices, out_values)
+                i, code, n_values = read_features(
+                    buffer, i, end, limits, n_values, scratch, out_indices, out_values
+                )
             out_status[row] = code
             out_place[row] = i
             if code == GOOD:

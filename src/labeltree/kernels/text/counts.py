@@ -5,13 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from labeltree.kernels.jit import inlined, kernel
+from labeltree.kernels.sorting import MOST_RANKED, make_key, number_of, place_of, sort_keys
 
 # Ids of tokens: words from 0 on, n-gram bucket b is FIRST_BUCKET - b.
 UNKNOWN, FIRST_BUCKET = -1, -2
 TF_COUNT, TF_LOG, TF_BINARY = range(3)
 NORM_NONE, NORM_L2, NORM_MEAN = range(3)
-
-MOST_RANKED = 128  # keys that are sorted by counting how many are smaller
 
 U32 = np.uint64(32)
 # Models with n-grams depend on these numbers: a change is a new file format.
@@ -54,64 +53,44 @@ def count_ids(ids, word_counts, bucket_counts):
             bucket_counts[FIRST_BUCKET - ids[k]] += 1
 
 
-@inlined
-def sort_keys(keys, n, room):
-    """Sort the first n keys, which are distinct.
-
-    Few are put where the number of smaller ones says: n² comparisons, but without a single branch that is
-    hard to foresee, several at a time. More by Shell sort, which needs neither recursion nor memory.
-    """
-    if n <= len(room):
-        for k in range(n):
-            key = keys[k]
-            rank = 0
-            for j in range(n):
-                rank += keys[j] < key
-            room[rank] = key
-        for k in range(n):
-            keys[k] = room[k]
-        return
-    gap = n
-    while gap > 1:
-        gap = max(1, gap * 5 // 11)
-        for k in range(gap, n):
-            key = keys[k]
-            j = k
-            while j >= gap and keys[j - gap] > key:
-                keys[j] = keys[j - gap]
-                j -= gap
-            keys[j] = key
-
-
 @kernel
 def count_rows(
-    ids, weights, row_end, word_row, bucket_row, keys, n_before, out_indptr, out_indices, out_values
+    ids,
+    weights,
+    row_end,
+    column_of_word,
+    column_of_bucket,
+    keys,
+    n_before,
+    out_indptr,
+    out_indices,
+    out_values,
 ):
     """Rows of token ids to CSR rows of counts (or of sums of ``weights``, unless it is empty).
 
-    ``word_row`` and ``bucket_row`` give the column of a token, or -1; an empty ``word_row`` leaves word ids
-    as they are. Writes from entry ``n_before`` on and returns the next free one.
+    ``column_of_word`` and ``column_of_bucket`` give the column of a token, or -1; an empty ``column_of_word``
+    leaves word ids as they are. Writes from entry ``n_before`` on and returns the next free one.
     """
-    room = np.empty(MOST_RANKED, np.int64)
+    ranked = np.empty(MOST_RANKED, np.int64)
     n_out, start = n_before, 0
     for i in range(len(row_end)):
         n = 0
         for k in range(start, row_end[i]):
             column = np.int64(ids[k])
             if column <= FIRST_BUCKET:
-                column = np.int64(bucket_row[FIRST_BUCKET - column])
-            elif column >= 0 and len(word_row) > 0:
-                column = np.int64(word_row[column])
+                column = np.int64(column_of_bucket[FIRST_BUCKET - column])
+            elif column >= 0 and len(column_of_word) > 0:
+                column = np.int64(column_of_word[column])
             if column >= 0:
-                keys[n] = column << 32 | (k - start)  # the place in the row: equal words are summed in order
+                keys[n] = make_key(column, k - start)  # equal words are summed in their order
                 n += 1
-        sort_keys(keys, n, room)
+        sort_keys(keys, n, ranked)
         j = 0
         while j < n:
-            column = keys[j] >> 32
+            column = number_of(keys[j])
             total = 0.0
-            while j < n and keys[j] >> 32 == column:
-                total += weights[start + (keys[j] & 0xFFFFFFFF)] if len(weights) > 0 else 1.0
+            while j < n and number_of(keys[j]) == column:
+                total += weights[start + place_of(keys[j])] if len(weights) > 0 else 1.0
                 j += 1
             out_indices[n_out], out_values[n_out] = column, total
             n_out += 1
@@ -156,16 +135,16 @@ def normalize_row(values, start, end, norm):
 @kernel
 def unite_labels(ids, row_end, keys, out_end, out_ids):
     """Each row's labels sorted, each once; negative ids (unknown labels, told apart) become -1."""
-    room = np.empty(MOST_RANKED, np.int64)
+    ranked = np.empty(MOST_RANKED, np.int64)
     n_out, start = 0, 0
     for i in range(len(row_end)):
         n = row_end[i] - start
         for k in range(n):
-            keys[k] = np.int64(ids[start + k]) << 32 | k
-        sort_keys(keys, n, room)
+            keys[k] = make_key(ids[start + k], k)
+        sort_keys(keys, n, ranked)
         for k in range(n):
-            label = keys[k] >> 32
-            if k == 0 or label != keys[k - 1] >> 32:
+            label = number_of(keys[k])
+            if k == 0 or label != number_of(keys[k - 1]):
                 out_ids[n_out] = max(label, UNKNOWN)
                 n_out += 1
         out_end[i] = n_out

@@ -19,7 +19,7 @@ class ShortArrays(NamedTuple):
 
     slots: NDArray[np.uint64]  # those of the table of words ...
     records: NDArray[np.uint64]
-    bucket_row: NDArray[np.int32]
+    column_of_bucket: NDArray[np.int32]
     idf: NDArray[np.float32]
     lower_case: NDArray[np.uint16]  # ... TextOptions ...
     prefix: NDArray[np.uint8]
@@ -34,7 +34,7 @@ class ShortArrays(NamedTuple):
     ids: NDArray[np.int32]
     tokens: NDArray[np.int32]
     keys: NDArray[np.int64]
-    no_rows: NDArray[np.int32]  # empty
+    no_columns: NDArray[np.int32]  # empty
     indices: NDArray[np.int32]  # the row that comes out, in the first entries of both
     values: NDArray[np.float32]
 
@@ -61,7 +61,16 @@ def transform_text(table, buffer):
         add_ngrams(ids, words.hashes, row_end.copy(), arrays.longest, arrays.n_buckets, tokens, row_end)
     indptr, indices, values = np.zeros(2, np.int64), arrays.indices, arrays.values
     count_rows(
-        tokens, weights, row_end, arrays.no_rows, arrays.bucket_row, arrays.keys, 0, indptr, indices, values
+        tokens,
+        weights,
+        row_end,
+        arrays.no_columns,
+        arrays.column_of_bucket,
+        arrays.keys,
+        0,
+        indptr,
+        indices,
+        values,
     )
     weigh_rows(indptr, indices, values, arrays.idf, arrays.tf, arrays.norm)
     return indptr[1]

@@ -25,14 +25,14 @@ NOWHERE = EMPTY  # a slot that there is not
 U1, U8, U32 = np.uint64(1), np.uint64(8), np.uint64(32)
 # A table is at most half full: of a million strings one is some 70 slots behind, their mean is half a slot.
 MOST_AWAY, MEAN_AWAY = 128, 4
-# So many strings before its turn, a string's slot and its record are called for: both are waited for else.
+# So many strings before its turn, a string's slot and its record are prefetched: both are waited for else.
 _SLOT_AHEAD, _RECORD_AHEAD = 16, 8
 _SIP_A, _SIP_B = np.uint64(0x736F6D6570736575), np.uint64(0x646F72616E646F6D)
 _SIP_C, _SIP_D = np.uint64(0x6C7967656E657261), np.uint64(0x7465646279746573)
 
 
 class StringArrays(NamedTuple):
-    """All arrays may have room for more strings than there are."""
+    """All arrays may be longer than their strings need."""
 
     records: NDArray[np.uint64]
     first: NDArray[np.int64]  # by id: where its record starts; then where the next string's will

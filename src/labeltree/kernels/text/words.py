@@ -11,7 +11,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from labeltree.kernels.characters import decode_character, encode_character, is_space
 from labeltree.kernels.jit import helper, inlined, kernel
+from labeltree.kernels.numbers import is_sign, parse_number
 
 # Why `split_rows` stopped.
 DONE, EMPTY_LABEL, BAD_WEIGHT = range(3)
@@ -46,11 +48,6 @@ class TextOptions(NamedTuple):
     lower_case: NDArray[np.uint16]  # (65536,) by code point; empty: keep the case
     prefix: NDArray[np.uint8]  # what a label among the words starts with; empty: there are none
     weighted: bool  # words are written as word:weight
-
-
-@inlined
-def is_space(byte):
-    return byte == 32 or (9 <= byte <= 13) or byte == 0
 
 
 @inlined
@@ -132,33 +129,6 @@ def pack_word(buffer, start, end, spaces_end, lower, packed, at):
     return p, finish_hash(value, p - start), (others & HIGHS) != U0
 
 
-@inlined
-def encode_character(code):
-    """(UTF-8 bytes as one number, their count) of one of the first 65536 characters."""
-    last = np.uint64(0x80 | code & 0x3F)
-    if code < 0x80:
-        return np.uint64(code), 1
-    if code < 0x800:
-        return np.uint64(0xC0 | code >> 6) | last << U8, 2
-    middle = np.uint64(0x80 | (code >> 6) & 0x3F)
-    return np.uint64(0xE0 | code >> 12) | middle << U8 | last << U16, 3
-
-
-@inlined
-def decode_character(lead, second, third):
-    """(code point, number of bytes) of the UTF-8 character that starts with these bytes; (-1, 1) if it is
-    malformed or not one of the first 65536."""
-    if lead < 0x80:
-        return lead, 1
-    if 0xC2 <= lead < 0xE0 and second & 0xC0 == 0x80:
-        return (lead & 0x1F) << 6 | second & 0x3F, 2
-    if 0xE0 <= lead < 0xF0 and second & 0xC0 == 0x80 and third & 0xC0 == 0x80:
-        code = (lead & 0x0F) << 12 | (second & 0x3F) << 6 | third & 0x3F
-        if code >= 0x800:
-            return code, 3
-    return -1, 1
-
-
 @helper
 def pack_lower_case(buffer, start, end, lower_case, packed, at):
     """Write a span lower-cased, character by character, in packed form; returns (its hash, its length).
@@ -170,11 +140,8 @@ def pack_lower_case(buffer, start, end, lower_case, packed, at):
     length = 0
     p = start
     while p < end:
-        lead = np.int64(buffer[p])
-        second = np.int64(buffer[p + 1]) if p + 1 < end else 0
-        third = np.int64(buffer[p + 2]) if p + 2 < end else 0
-        code, n_read = decode_character(lead, second, third)
-        encoded, n = np.uint64(lead), 1
+        code, n_read = decode_character(buffer, p, end)
+        encoded, n = np.uint64(buffer[p]), 1
         if code >= 0:
             encoded, n = encode_character(np.int64(lower_case[code]))
         p += n_read
@@ -195,36 +162,11 @@ def pack_lower_case(buffer, start, end, lower_case, packed, at):
 
 @helper
 def parse_weight(buffer, start, end):
-    """The number in a span (digits, point, exponent); -1 if it is none, negative, not finite or too large."""
-    mantissa = 0.0
-    n_digits = 0
-    exponent = 0
-    p = start
-    seen_point = False
-    while p < end and (48 <= buffer[p] <= 57 or (buffer[p] == 46 and not seen_point)):
-        if buffer[p] == 46:
-            seen_point = True
-        else:
-            n_digits += 1
-            mantissa = mantissa * 10.0 + (buffer[p] - 48)
-            exponent -= 1 if seen_point else 0
-        p += 1
-    if n_digits == 0:
+    """The number in a span (digits, point, exponent); -1 if it is none, has a sign or is too large."""
+    if start == end or is_sign(buffer[start]):
         return -1.0
-    if p < end and (buffer[p] | 0x20) == 101:  # "e" or "E"
-        p += 1
-        negative = p < end and buffer[p] == 45
-        if p < end and (buffer[p] == 43 or buffer[p] == 45):
-            p += 1
-        if p == end:
-            return -1.0
-        power = 0
-        while p < end and 48 <= buffer[p] <= 57:
-            power = min(power * 10 + int(buffer[p]) - 48, 100_000)
-            p += 1
-        exponent += -power if negative else power
-    value = mantissa * 10.0 ** min(exponent, 300) if mantissa > 0.0 else 0.0  # too large from 19 on
-    return value if p == end and value <= MAX_WEIGHT else -1.0
+    value, stop = parse_number(buffer, start, end)
+    return value if stop == end and value <= MAX_WEIGHT else -1.0
 
 
 @inlined
