@@ -1,4 +1,4 @@
-"""The Learned Tree the slow way: which child of a node each of its labels is sent to, in float64.
+"""The Learned Tree the slow way, in float64: which child of a node each of its labels is sent to, and when.
 
 At a node, among the weight of the rows of its labels (a row counts once for each of these)::
 
@@ -31,12 +31,10 @@ from labeltree.reference.training import (
     children_of,
     first_parameters,
     hidden_vector,
-    initial_bias,
     node_score,
     pick_one,
     sigmoid,
     softmax,
-    softmax_bias,
     train_batch,
 )
 from labeltree.tree import LabelTree
@@ -51,10 +49,10 @@ class Votes(NamedTuple):
     """What the rows of a node say of its labels; labels without rows are missing."""
 
     share: Mapping[int, float]  # q_i
-    chances: Mapping[int, Mapping[int, float]]  # p_ij
+    probabilities: Mapping[int, Mapping[int, float]]  # p_ij
 
 
-def child_chances(
+def child_probabilities(
     tree: LabelTree, node: int, parameters: Parameters, features: Mapping[int, float], link: str
 ) -> dict[int, float]:
     """The probability of each child of the node."""
@@ -82,8 +80,9 @@ def measure(
                 continue
             weight[label] = weight.get(label, 0.0) + example.weight
             of_label = sums.setdefault(label, {})
-            for child, chance in child_chances(tree, node, parameters, example.features, link).items():
-                of_label[child] = of_label.get(child, 0.0) + example.weight * chance
+            of_children = child_probabilities(tree, node, parameters, example.features, link)
+            for child, probability in of_children.items():
+                of_label[child] = of_label.get(child, 0.0) + example.weight * probability
     total = sum(weight.values())
     return Votes(
         {label: weight[label] / total for label in weight},
@@ -91,21 +90,21 @@ def measure(
     )
 
 
-def mean_chances(votes: Votes) -> dict[int, float]:
+def mean_probabilities(votes: Votes) -> dict[int, float]:
     """p_j: the probability of each child for all rows."""
     means: dict[int, float] = {}
-    for label, chances in votes.chances.items():
-        for child, chance in chances.items():
-            means[child] = means.get(child, 0.0) + votes.share[label] * chance
+    for label, probabilities in votes.probabilities.items():
+        for child, probability in probabilities.items():
+            means[child] = means.get(child, 0.0) + votes.share[label] * probability
     return means
 
 
 def objective(votes: Votes) -> float:
     """J: 0 if all labels are sent alike; at most 4 / children * (1 - 1 / children) with a softmax."""
-    means, total = mean_chances(votes), 0.0
-    for label, chances in votes.chances.items():
-        for child, chance in chances.items():
-            total += votes.share[label] * abs(chance - means[child])
+    means, total = mean_probabilities(votes), 0.0
+    for label, probabilities in votes.probabilities.items():
+        for child, probability in probabilities.items():
+            total += votes.share[label] * abs(probability - means[child])
     return 2.0 / len(means) * total if means else 0.0
 
 
@@ -115,15 +114,16 @@ def sign(difference: float) -> float:
 
 def derivatives(votes: Votes) -> dict[Pair, float]:
     """dJ / d log p_ij of each label i and child j: p_j moves with p_ij, by q_i times as much."""
-    means = mean_chances(votes)
+    means = mean_probabilities(votes)
     found = {}
     for child, mean in means.items():
         balance = sum(
-            votes.share[label] * sign(chances[child] - mean) for label, chances in votes.chances.items()
+            votes.share[label] * sign(probabilities[child] - mean)
+            for label, probabilities in votes.probabilities.items()
         )
-        for label, chances in votes.chances.items():
-            of_chance = votes.share[label] * (sign(chances[child] - mean) - balance)
-            found[label, child] = 2.0 / len(means) * chances[child] * of_chance
+        for label, probabilities in votes.probabilities.items():
+            by_probability = votes.share[label] * (sign(probabilities[child] - mean) - balance)
+            found[label, child] = 2.0 / len(means) * probabilities[child] * by_probability
     return found
 
 
@@ -159,10 +159,6 @@ def assign(tree: LabelTree, parameters: Parameters, examples: Sequence[Example],
     return LabelTree(tree.parent, np.array(label_of_leaf, np.int32))
 
 
-def biases_of(tree: LabelTree, examples: Sequence[Example], link: str) -> Array:
-    return softmax_bias(tree, examples) if link == "hsm" else initial_bias(tree, examples)
-
-
 def limited_bias(tree: LabelTree, bias: Array, link: str) -> Array:
     """No node but the root is constant, because its labels may change; of a pair the second's score is 0."""
     limited = np.clip(bias, -LARGEST_BIAS, LARGEST_BIAS)
@@ -174,10 +170,10 @@ def limited_bias(tree: LabelTree, bias: Array, link: str) -> Array:
     return limited
 
 
-def fit(
+def learn_tree(
     tree: LabelTree, examples: Sequence[Example], n_features: int, config: Config, seed: int
-) -> tuple[Parameters, LabelTree]:
-    """Train all nodes and move labels in between; the parameters, and the tree that it became."""
+) -> LabelTree:
+    """Train dense nodes and move labels in between, as long as they move; the tree that it became."""
     random = np.random.default_rng(seed)
     parameters = first_parameters(tree, examples, n_features, config, random)
     parameters.bias.values[:, 0] = limited_bias(tree, parameters.bias.values[:, 0], config.link)
@@ -190,9 +186,11 @@ def fit(
         order = random.permutation(n_rows)
         for start in range(0, n_rows, batch_size):
             n_seen = epoch * n_rows + start
+            if n_seen > LAST_MOVE * n_total:
+                return tree
             if start % chunk % part == 0 and n_seen >= next_move:
                 next_move = n_seen + n_rows / MOVES_PER_EPOCH
-                if 0 < n_seen <= LAST_MOVE * n_total:
+                if n_seen > 0:
                     asked = [examples[row] for row in random.permutation(n_rows)[:MOST_ROWS]]
                     tree = assign(tree, parameters, asked, config.link)
             batch = [examples[row] for row in order[start : start + batch_size]]
@@ -201,7 +199,4 @@ def fit(
                     e._replace(labels={pick_one(e.labels, seed, n_seen + i)}) for i, e in enumerate(batch)
                 ]
             train_batch(parameters, tree, batch, config.lr * (1.0 - n_seen / n_total), config)
-    constants = biases_of(tree, examples, config.link)
-    parameters.bias.values[np.isinf(constants), 0] = constants[np.isinf(constants)]
-    parameters.weights.values[np.isinf(constants)] = 0.0
-    return parameters, tree
+    return tree
