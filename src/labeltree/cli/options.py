@@ -22,6 +22,23 @@ from labeltree.query import DEFAULT_BEAM, IF_UNKNOWN, MOST_RANKS, SEARCHES, WITH
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
+
+class LiveChoice(click.Choice):
+    """Choices of a table: those that are added after the commands were made are among them."""
+
+    def __init__(self, names: Callable[[], Sequence[str]]) -> None:
+        self._names = names
+        super().__init__(names())
+
+    @property
+    def choices(self) -> tuple[str, ...]:
+        return tuple(self._names())
+
+    @choices.setter
+    def choices(self, choices: Sequence[str]) -> None:
+        """Click sets them once and for all, which is not wanted."""
+
+
 model_argument = click.argument("model", type=click.Path(path_type=Path))
 threads_option = click.option(
     "--threads",
@@ -114,7 +131,7 @@ def _option(parameter: Parameter) -> Callable[[Command], Command]:
 
 def _click_type(parameter: Parameter) -> click.ParamType:
     if parameter.choices and not parameter.open_choice:
-        return click.Choice(parameter.choices)
+        return LiveChoice(lambda: tuple(parameter.choices))
     low, high = parameter.low, parameter.high
     if parameter.type is int:
         return click.IntRange(None if low is None else int(low), None if high is None else int(high))
