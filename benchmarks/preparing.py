@@ -18,7 +18,6 @@ import numpy as np
 
 from labeltree.config import Config
 from labeltree.data.rows import LabelRows, SparseRows
-from labeltree.features.vectors import VectorFeatures
 from labeltree.model import Model
 from labeltree.training.data import read_training_data
 
@@ -74,8 +73,7 @@ def prepare(name: str, train: Path, test: Path, cache: Path) -> Prepared:
     reader = Model(Config(), data.features, data.labels, np.zeros(len(names), np.int64), data.X.n_rows, [])
     X, Y, _ = reader.read(test)
     is_text = reader.inspect()["input"] == "text"
-    if isinstance(data.features, VectorFeatures):
-        X = data.features.transform(X)  # texts come out normalised, vectors as they stand in the file
+    X = data.features.prepared(X)  # texts come out normalised, vectors as they stand in the file
     digest = hashlib.sha256()
     for array in (*data.X[:3], *data.Y[:2], *X[:3], *Y[:2]):
         digest.update(np.ascontiguousarray(array).data)

@@ -52,7 +52,8 @@ from labeltree.config import Config
 from labeltree.data.rows import LabelRows, SparseRows, first_rows
 from labeltree.kernels.dense.arrays import Step
 from labeltree.model import Model
-from labeltree.nodes.dense.fitting import EMBEDDING_RATES, POWERS, SMALLEST_SQUARES, Trainer, initial_bias
+from labeltree.nodes.biases import initial_bias
+from labeltree.nodes.dense.fitting import EMBEDDING_RATES, POWERS, SMALLEST_SQUARES, Trainer
 from labeltree.parallel import Pool
 from labeltree.training.data import read_training_data
 from labeltree.training.driver import train
@@ -189,7 +190,7 @@ def measure(name: str, config: Config, roofs: dict[str, float], machine: Machine
         source = (drawn.X, indicator(drawn.Y))
     model, stage_seconds = train_timed(*source, config)
     data = read_training_data(*source, config)
-    search = model.trees[0]
+    search = model.experts[0]
     counts, training = measure_training(data.X, data.Y, search.tree, config, roofs)
     X = model.read(test_file)[0] if name else drawn.X_test
     X = first_rows(X, N_SEARCHED)

@@ -12,9 +12,10 @@ from benchmarks.precision import ROWS_AT_A_TIME, K, node_logs
 from benchmarks.roofline_machine import fastest, fastest_of
 from benchmarks.roofline_page import Part, Rates, Work
 from labeltree.data.rows import Arrays, SparseRows, pointers
-from labeltree.experts.tree_search import TreeSearch
+from labeltree.experts.tree_search import TreeExpert
 from labeltree.kernels.links import link_code
 from labeltree.nodes.dense.quantized import QuantizedParameters
+from labeltree.query import make_query
 from labeltree.storage.tensors import read_only
 from labeltree.tree import LabelTree
 
@@ -45,7 +46,7 @@ def search_work(n_entries: int, n_scored: int, dim: int) -> dict[str, Work]:
     }
 
 
-def find_opened(search: TreeSearch, X: SparseRows) -> list[NDArray[np.int32]]:
+def find_opened(search: TreeExpert, X: SparseRows) -> list[NDArray[np.int32]]:
     assert isinstance(search.parameters, QuantizedParameters)
     floats, opened = search.parameters.floats(), []
     for start in range(0, X.n_rows, ROWS_AT_A_TIME):
@@ -57,7 +58,7 @@ def find_opened(search: TreeSearch, X: SparseRows) -> list[NDArray[np.int32]]:
 
 
 def measure_search(
-    search: TreeSearch, X: SparseRows, roofs: dict[str, float], n_times: int
+    search: TreeExpert, X: SparseRows, roofs: dict[str, float], n_times: int
 ) -> tuple[float, float, list[Part]]:
     """Opened and scored nodes per row, and the parts of searching all rows."""
     tree, opened = search.tree, find_opened(search, X)
@@ -75,7 +76,7 @@ def measure_search(
         kernels.search_parts(search.table, *arrays, opened_indptr, flat, with_scores, with_link, link, out)
 
     def run_whole() -> None:
-        search.topk(arrays, K, np.float32(0.0), False, ids, probabilities)
+        search.topk(arrays, make_query(K), ids, probabilities)
 
     steps = [partial(run, *how) for how in ((False, False), (True, False), (True, True))]
     seconds = np.diff([0.0, *fastest_of([*steps, run_whole], TURNS * n_times)])

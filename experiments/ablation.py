@@ -88,7 +88,7 @@ def prepare(train: Path, judge: Path, weights: str) -> Rows:
     idf = inverse_document_frequency(X) if config.idf else np.ones(X.n_columns, np.float32)
 
     def weigh(rows: SparseRows) -> SparseRows:
-        return features.transform(rows._replace(values=rows.values * idf[rows.indices]))
+        return features.prepared(rows._replace(values=rows.values * idf[rows.indices]))
 
     return Rows(weigh(X), data.Y, weigh(judged_X), judged_Y, "vectors")
 

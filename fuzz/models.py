@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -15,8 +16,8 @@ from fuzz.target import Target, file_of
 from labeltree.config import parameters
 from labeltree.errors import LabelTreeError, ModelFileError
 from labeltree.model import Model
-from labeltree.storage.container import read_model, write_model
-from labeltree.storage.container_read import DIGEST_BYTES
+from labeltree.storage.container import FORMAT_VERSION, read_model, write_model
+from labeltree.storage.container.layout import DIGEST_BYTES
 
 _TEXTS = ["one two", "three four", "one four two", "four five:0.5", "", "one:2 unknown " * 9]
 _WEIGHTED = [
@@ -39,6 +40,8 @@ _KINDS: list[dict[str, Any]] = [
 _NUMBERS = (0, 1, -1, 2, 3, 5, 64, 127, 128, 255, 2**15, 2**31 - 1, -(2**31), 2**62, 2**63 - 1, -(2**63))
 _FLOATS = (0.0, -0.0, 1.0, -1.0, 1e-45, 1e-30, 1e30, 3e38, -3e38, np.inf, -np.inf, np.nan)
 _STRINGS = ("", "\ud800", "file", "learned", "a b")
+_OF_EXPERTS = (None, "tree", "dense", "sparse", "plt", "hsm", 0, 1, 2, True, 10**400, {}, {"arity": 2}, [])
+_GOLDEN = Path(__file__).parents[1] / "tests" / "storage" / "golden"
 
 
 def with_digest(content: bytes) -> bytes:
@@ -75,26 +78,28 @@ def _inputs(model: Model) -> list[tuple[Any, list[Any]]]:
 def _check_answers(model: Model, X: Any, some_rows: list[Any]) -> None:
     n_rows, k = len(some_rows), 3
     for how in ({}, {"normalize": True}, {"search": "beam", "beam": 2}):
-        ids, chances = model.predict_arrays(X, k, threads=1, **how)
-        assert ids.shape == chances.shape == (n_rows, k)
+        ids, probabilities = model.predict_arrays(X, k, threads=1, **how)
+        assert ids.shape == probabilities.shape == (n_rows, k)
         assert np.all((ids >= -1) & (ids < model.n_labels))
-        _check_chances(chances)
+        _check_probabilities(probabilities)
         alone = [model.predict_arrays(row, k, threads=1, **how) for row in some_rows]
         assert np.array_equal(np.concatenate([row_ids for row_ids, _ in alone]), ids)
-        assert np.allclose(np.concatenate([row_chances for _, row_chances in alone]), chances, atol=1e-5)
+        assert np.allclose(
+            np.concatenate([row_probabilities for _, row_probabilities in alone]), probabilities, atol=1e-5
+        )
     assert len(model.predict(X, None, threshold=0.2, threads=1)) == n_rows
     rows = model.predict_rows(X, 0.1, threads=1)
     assert rows.n_rows == n_rows
-    _check_chances(rows.values)
+    _check_probabilities(rows.values)
     names = model.label_names[:8]
-    chances = model.probability(X, names, threads=1)
-    assert chances.shape == (n_rows, len(names))
-    _check_chances(chances)
+    probabilities = model.probability(X, names, threads=1)
+    assert probabilities.shape == (n_rows, len(names))
+    _check_probabilities(probabilities)
 
 
-def _check_chances(chances: NDArray[np.float32]) -> None:
-    assert np.all(np.isfinite(chances)), "not finite"
-    assert np.all((chances >= 0) & (chances <= 1.001)), "no probability"
+def _check_probabilities(probabilities: NDArray[np.float32]) -> None:
+    assert np.all(np.isfinite(probabilities)), "not finite"
+    assert np.all((probabilities >= 0) & (probabilities <= 1.001)), "no probability"
 
 
 def seeds() -> list[bytes]:
@@ -107,7 +112,7 @@ def seeds() -> list[bytes]:
         with file_of(b"") as path:
             model.save(path)
             found.append(path.read_bytes())
-    return found
+    return found + [path.read_bytes() for path in sorted(_GOLDEN.glob("*-1.labeltree"))]
 
 
 def mutate(content: bytes, longest: int, seed: int) -> bytes:
@@ -119,15 +124,21 @@ def mutate(content: bytes, longest: int, seed: int) -> bytes:
         try:
             with file_of(with_digest(content)) as path:
                 tensors, metadata = read_model(path)
+                version = metadata.pop("format")
                 for _ in range(random.randrange(1, 4)):
                     _change_one(tensors, metadata, random)
                 write_model(path, tensors, metadata)
-                changed = path.read_bytes()
+                changed = with_digest(_of_version(version, path.read_bytes()))
             if len(changed) <= longest:
                 return changed
         except LabelTreeError:
             pass
     return with_digest(atheris.Mutate(content, longest))
+
+
+def _of_version(version: int, content: bytes) -> bytes:
+    """What is written as of the present version, as of another one."""
+    return content.replace(b'\\"format\\":%d' % FORMAT_VERSION, b'\\"format\\":%d' % version)
 
 
 def _change_one(tensors: dict[str, NDArray[Any]], metadata: dict[str, Any], random: Random) -> None:
@@ -140,19 +151,23 @@ def _change_one(tensors: dict[str, NDArray[Any]], metadata: dict[str, Any], rand
         return
     if kind == 1 and metadata:
         metadata[random.choice(sorted(metadata))] = random.choice(
-            (None, "text", "vectors", 1, 2, {}, 10**400)
+            (None, "text", "vectors", 1, 2, {}, [], 10**400)
         )
-        metadata["format"] = 1
+        return
+    if kind == 2 and isinstance(metadata.get("experts"), list):
+        entry = random.choice(metadata["experts"] or [{}])
+        if isinstance(entry, dict) and entry:
+            entry[random.choice(sorted(entry))] = random.choice(_OF_EXPERTS)
         return
     if not tensors:
         return
     name = random.choice(sorted(tensors))
     array = tensors[name]
-    if kind == 2:
+    if kind <= 3:
         tensors[name] = np.resize(array, max(0, array.size + random.choice((-2, -1, 1, 2))))
-    elif kind == 3:
+    elif kind == 4:
         tensors[name] = tensors[random.choice(sorted(tensors))]
-    elif kind == 4 and random.random() < 0.2:
+    elif kind == 5 and random.random() < 0.2:
         del tensors[name]
     elif array.size:
         changed = array.copy().reshape(-1)

@@ -28,7 +28,7 @@ import labeltree
 from benchmarks.grid import GRID, SMALL, Point, write_small_tree
 from labeltree.data.rows import SparseRows
 from labeltree.errors import DataError, LabelTreeError, ParameterError
-from labeltree.experts.tree_search import TreeSearch
+from labeltree.experts.tree_search import TreeExpert
 from labeltree.model import Model
 from labeltree.nodes import KINDS, LINKS
 from labeltree.training.progress import Progress
@@ -286,7 +286,7 @@ def test_saved_and_loaded_is_the_same_model(model: Model, X: Any, tmp_path: Path
     assert loaded.n_examples == model.n_examples
     assert np.array_equal(loaded.label_counts, model.label_counts)
     assert loaded.label_trees == model.label_trees
-    for one, other in zip(loaded.trees, model.trees, strict=True):
+    for one, other in zip(loaded.experts, model.experts, strict=True):
         assert all(map(np.array_equal, one.parameters, other.parameters))
     assert all(map(np.array_equal, loaded.predict_arrays(X, k=5), model.predict_arrays(X, k=5)))
     assert loaded.predict(X, k=5, search="beam", beam=3) == model.predict(X, k=5, search="beam", beam=3)
@@ -301,23 +301,23 @@ def test_same_seed_same_bytes_for_any_number_of_threads(train: Train, model: Mod
         assert file_bytes(train(threads=threads), tmp_path) == expected, f"{threads} threads"
 
 
-def same_parameters(one: TreeSearch, other: TreeSearch) -> bool:
+def same_parameters(one: TreeExpert, other: TreeExpert) -> bool:
     return all(map(np.array_equal, one.parameters, other.parameters))
 
 
 def test_another_seed_gives_another_model(train: Train, model: Model) -> None:
     other = train(seed=2)
-    assert not any(map(same_parameters, other.trees, model.trees))
+    assert not any(map(same_parameters, other.experts, model.experts))
 
 
 def test_the_trees_of_an_ensemble_differ_and_the_first_is_the_single_one(train: Train, model: Model) -> None:
     single = train(trees=1)
-    n_kinds = len(single.trees)
-    assert len(model.trees) == model.config.trees * n_kinds
+    n_kinds = len(single.experts)
+    assert len(model.experts) == model.config.trees * n_kinds
     assert single.label_trees == model.label_trees[:n_kinds]
-    assert all(map(same_parameters, single.trees, model.trees))
-    for place in range(n_kinds, len(model.trees)):
-        assert not same_parameters(model.trees[place - n_kinds], model.trees[place])
+    assert all(map(same_parameters, single.experts, model.experts))
+    for place in range(n_kinds, len(model.experts)):
+        assert not same_parameters(model.experts[place - n_kinds], model.experts[place])
 
 
 def test_progress_is_told_in_order(train: Train, point: Point) -> None:

@@ -151,9 +151,9 @@ def test_an_ensemble_is_the_mean_of_its_trees(ensemble: Model) -> None:
             ensemble.labels,
             ensemble.label_counts,
             ensemble.n_examples,
-            [(search.tree, search.parameters)],
+            [expert],
         ).probability(TEST.texts, LABELS)
-        for search in ensemble.trees
+        for expert in ensemble.experts
     ]
     np.testing.assert_allclose(ensemble.probability(TEST.texts, LABELS), np.mean(parts, axis=0), rtol=1e-6)
 
@@ -185,7 +185,7 @@ def test_what_a_model_says_about_itself(ensemble: Model, vector_model: Model) ->
     assert (facts["input"], facts["n_labels"], facts["n_examples"]) == ("text", N_LABELS, 150)
     assert facts["n_features"] == ensemble.n_features == N_FEATURES
     assert [tree["n_labels"] for tree in facts["trees"]] == [N_LABELS] * 3
-    arrays = [array for search in ensemble.trees for array in search.parameters]
+    arrays = [array for expert in ensemble.experts for array in expert.parameters]
     assert facts["parameter_bytes"] == sum(array.nbytes for array in arrays)
     assert vector_model.inspect()["input"] == "vectors"
 
@@ -193,7 +193,7 @@ def test_what_a_model_says_about_itself(ensemble: Model, vector_model: Model) ->
 def test_parameters_are_read_only_trained_or_loaded(text_model: Model, tmp_path: Path) -> None:
     text_model.save(tmp_path / "m")
     for model in (text_model, labeltree.load(tmp_path / "m")):
-        for array in model.trees[0].parameters:
+        for array in model.experts[0].parameters:
             assert not array.flags.writeable
 
 

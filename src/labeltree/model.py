@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,34 +14,36 @@ from labeltree import __version__
 from labeltree.config import Config
 from labeltree.data.formats import check_in_memory
 from labeltree.data.labels import check_label_rows
-from labeltree.data.matrices import copy_row, is_sparse, sparse_rows
 from labeltree.data.rows import LabelRows, SparseRows, emptied, without_entries
 from labeltree.errors import DataError, show
 from labeltree.experts.ensemble import above_of_rows, best_of_rows, score_rows
-from labeltree.experts.tree_search import Found, OneRow, Parameters, TreeSearch, check_threshold
-from labeltree.features.reading import Features
+from labeltree.experts.expert import Expert, Found
+from labeltree.experts.single_row import SingleRow
+from labeltree.features.features import Features, is_list
 from labeltree.features.strings import StringTable
-from labeltree.features.text import TextFeatures
-from labeltree.features.vectors import VectorFeatures
 from labeltree.metrics.testing import Measures, given_data_set, measure, read_data_set
 from labeltree.parallel import check_threads
 from labeltree.query import (
     ALL,
-    NO_BEAM,
     WITH_LABELS,
-    check_all_above,
+    Query,
     check_columns,
-    check_k,
     check_ranks,
-    check_search,
-    labels_unknown,
+    make_query,
+    query_all,
 )
 from labeltree.storage.model_file import Parts, parts_of_bytes, parts_to_bytes, read_parts, write_parts
 from labeltree.tree import LabelTree
+from labeltree.wording import counted
+
+Answers = list[list[tuple[str, float]]]  # of each row: labels and probabilities, best first
 
 
 class Model:
-    """A trained label tree, or an ensemble of them. Its methods may be called from many threads at once."""
+    """A few experts, such as label trees, whose probabilities are averaged.
+
+    Its methods may be called from many threads at once.
+    """
 
     def __init__(
         self,
@@ -49,13 +52,11 @@ class Model:
         labels: StringTable,
         label_counts: NDArray[np.int64],
         n_examples: int,
-        trees: Sequence[tuple[LabelTree, Parameters]],
+        experts: Sequence[Expert],
         card: Mapping[str, str] | None = None,
         version: str | None = __version__,
-        chosen: Mapping[str, Mapping[str, Any]] | None = None,
     ) -> None:
         self.config = config  # as it was given, so that it means the same for other data
-        self.chosen = chosen or {}  # of each kind of nodes: what the config left to the data
         self.features = features
         self.labels = labels
         self.label_counts = label_counts  # (n_labels,) training rows of each label
@@ -63,19 +64,18 @@ class Model:
         self.card = dict(card or {})  # facts that are saved with the model, such as its licence
         self.version = version  # of the labeltree that trained it now or wrote its file; None: it did not say
         self.n_labels, self.n_features = len(labels), features.n_columns
-        self.trees = [
-            TreeSearch(tree, parameters, self.n_features, config.link) for tree, parameters in trees
-        ]
+        self.experts = experts
         self.skipped_lines = 0  # bad lines left out when this model was trained ...
         self.skipped_messages: list[str] = []  # ... and what was wrong with the first few
         self.unused_rows = 0  # training rows without labels, where these were no examples
         self._names: list[str] | None = None
-        self._row = OneRow()
+        self._single_row = SingleRow(features, experts)
 
     def __repr__(self) -> str:
+        kinds = Counter(expert.kind for expert in self.experts)
         return (
             f"<labeltree.Model: {self.n_examples:,} rows, {self.n_labels:,} labels, "
-            f"{self.n_features:,} features, {len(self.trees)} tree{'s' * (len(self.trees) != 1)}>"
+            f"{self.n_features:,} features, {', '.join(counted(n, kind) for kind, n in kinds.items())}>"
         )
 
     @property
@@ -86,12 +86,18 @@ class Model:
 
     @property
     def label_trees(self) -> list[LabelTree]:
-        return [search.tree for search in self.trees]
+        return [tree for expert in self.experts for tree in expert.trees]
+
+    @property
+    def chosen(self) -> dict[str, dict[str, Any]]:
+        """For each kind of nodes what the config left to the data."""
+        having = [expert for expert in self.experts if expert.chosen]
+        return {expert.metadata().get("nodes", expert.kind): dict(expert.chosen) for expert in having}
 
     def predict(
         self, X: Any, k: int | None = 5, *, threshold: float = 0.0, normalize: bool = False,
         search: str = "exact", beam: int | None = None, if_unknown: str = WITH_LABELS, threads: int = 0,
-    ) -> list[list[tuple[str, float]]]:  # fmt: skip
+    ) -> Answers:  # fmt: skip
         """For each text or row its most probable labels with their probabilities, best first.
 
         At most ``k`` labels of at least ``threshold``; with k 0 or None and a threshold above 0 all.
@@ -100,12 +106,33 @@ class Model:
         model :meth:`knows` nothing of gets the labels that are probable for any row, or none with
         ``if_unknown="nothing"``.
         """
-        names, k = self.label_names, check_k(k)
-        if k == ALL:
-            check_search(search, beam)
-            check_all_above(float(check_threshold(threshold)), search)
-            how: dict[str, Any] = dict(normalize=normalize, if_unknown=if_unknown, threads=threads)
-            rows = self.predict_rows(X, threshold, **how)
+        return self.answer(X, make_query(k, threshold, normalize, search, beam, if_unknown), threads)
+
+    def predict_arrays(
+        self, X: Any, k: int = 5, *, threshold: float = 0.0, normalize: bool = False,
+        search: str = "exact", beam: int | None = None, if_unknown: str = WITH_LABELS, threads: int = 0,
+    ) -> Found:  # fmt: skip
+        """Label ids and probabilities, both (n_rows, k), best first; -1 and 0 where fewer are found."""
+        query = make_query(check_columns(k), threshold, normalize, search, beam, if_unknown)
+        ids, probabilities = self.best(X, query, threads)
+        n_more = query.k - ids.shape[1]
+        if not n_more:
+            return ids, probabilities
+        places = ((0, 0), (0, n_more))
+        return np.pad(ids, places, constant_values=-1), np.pad(probabilities, places)
+
+    def predict_rows(
+        self, X: Any, threshold: float, *, normalize: bool = False, if_unknown: str = WITH_LABELS,
+        threads: int = 0,
+    ) -> SparseRows:  # fmt: skip
+        """All labels of at least ``threshold``: rows of probabilities over label ids."""
+        return self.above(X, query_all(threshold, normalize, if_unknown), threads)
+
+    def answer(self, X: Any, query: Query, threads: int = 0) -> Answers:
+        """What :meth:`predict` returns, to a query that is made already."""
+        names = self.label_names
+        if query.k == ALL:
+            rows = self.above(X, query, threads)
             return [
                 sorted(
                     ((names[id], float(p)) for id, p in zip(*_row(rows, i), strict=True)),
@@ -113,9 +140,7 @@ class Model:
                 )
                 for i in range(rows.n_rows)
             ]
-        k = min(k, self.n_labels)  # there are no more, and their places would take memory
-        width, least = check_search(search, beam), check_threshold(threshold)
-        ids, probabilities = self._best(X, k, least, normalize, width, if_unknown, check_threads(threads))
+        ids, probabilities = self.best(X, query, threads)
         found = []
         # Without `strict=`, whose handing over is a good part of the time of all this for a single row.
         for row_ids, row_probabilities in zip(ids.tolist(), probabilities.tolist()):  # noqa: B905
@@ -124,33 +149,36 @@ class Model:
             found.append(list(zip(map(names.__getitem__, row_ids), row_probabilities)))  # noqa: B905
         return found
 
-    def predict_arrays(
-        self, X: Any, k: int = 5, *, threshold: float = 0.0, normalize: bool = False,
-        search: str = "exact", beam: int | None = None, if_unknown: str = WITH_LABELS, threads: int = 0,
-    ) -> Found:  # fmt: skip
-        """Label ids and probabilities, both (n_rows, k), best first; -1 and 0 where fewer are found."""
-        width, least = check_search(search, beam), check_threshold(threshold)
-        return self._best(X, check_columns(k), least, normalize, width, if_unknown, check_threads(threads))
-
-    def predict_rows(
-        self, X: Any, threshold: float, *, normalize: bool = False, if_unknown: str = WITH_LABELS,
-        threads: int = 0,
-    ) -> SparseRows:  # fmt: skip
-        """All labels of at least ``threshold``: rows of probabilities over label ids."""
-        least, with_unknown = check_threshold(threshold), labels_unknown(if_unknown)
+    def best(self, X: Any, query: Query, threads: int = 0) -> Found:
+        """Label ids and probabilities, both (n_rows, k), or as many columns as there are labels."""
+        threads = check_threads(threads)
+        if query.k > self.n_labels:  # there are no more, and their places would take memory
+            query = query._replace(k=self.n_labels)
+        found = self._single_row.best(X, query)
+        if found is not None:
+            return found
         rows = self._rows(X)
-        found = above_of_rows(self.trees, rows, least, normalize, threads)
-        return found if with_unknown else emptied(found, without_entries(rows))
+        ids, probabilities = best_of_rows(self.experts, rows, query, threads)
+        if not query.labels_unknown:
+            unknown = without_entries(rows)
+            ids[unknown], probabilities[unknown] = -1, 0.0
+        return ids, probabilities
+
+    def above(self, X: Any, query: Query, threads: int = 0) -> SparseRows:
+        """All labels of at least the threshold: rows of probabilities over label ids."""
+        rows = self._rows(X)
+        found = above_of_rows(self.experts, rows, query, threads)
+        return found if query.labels_unknown else emptied(found, without_entries(rows))
 
     def knows(self, X: Any) -> NDArray[np.bool_]:
         """(n_rows,) whether a text has a word or n-gram of the model's, or a vector a value other than 0."""
-        return ~without_entries(self._given_rows(X))
+        return ~without_entries(self.features.given_rows(X))
 
     def probability(
         self, X: Any, labels: Sequence[str], *, normalize: bool = False, threads: int = 0
     ) -> NDArray[np.float32]:
         """The marginal probabilities (n_rows, len(labels)) of the given labels."""
-        if not _is_list(labels):
+        if not is_list(labels):
             raise DataError(f"labels must be a list of labels, but is {show(labels)}; wrap a label in a list")
         try:
             wanted = [str(label) for label in labels]
@@ -163,7 +191,7 @@ class Model:
         rows = self._rows(X)
         indptr = np.arange(rows.n_rows + 1, dtype=np.int64) * len(ids)
         given = LabelRows(indptr, np.tile(ids, rows.n_rows), self.n_labels)
-        found = score_rows(self.trees, rows, given, normalize, threads)
+        found = score_rows(self.experts, rows, given, query_all(normalize=normalize), threads)
         return found.reshape(rows.n_rows, len(ids))
 
     def probability_rows(
@@ -174,7 +202,7 @@ class Model:
             raise DataError(f"labels must be LabelRows, as `read` gives them, but is {show(labels)}")
         rows = self._rows(X)
         check_label_rows(labels, rows.n_rows, self.n_labels)
-        return score_rows(self.trees, rows, labels, normalize, threads)
+        return score_rows(self.experts, rows, labels, query_all(normalize=normalize), threads)
 
     def read(
         self, path: str | Path, *, format: str = "auto", skip_bad_lines: bool = False
@@ -194,30 +222,33 @@ class Model:
         indicator matrix over the model's labels, or what :meth:`read` gave. ``k`` may be several.
         """
         ranks = check_ranks(k)
+        query = make_query(ranks[-1], normalize=normalize, search=search, beam=beam)
         if isinstance(X, (str, Path)):
             if Y is not None:
                 raise DataError("Y must be None when X is a file, whose lines have the labels")
             data = read_data_set(self.features, self.labels, X, format, skip_bad_lines=skip_bad_lines)
         else:
             check_in_memory(format, skip_bad_lines)
-            data = given_data_set(self._given_rows(X), Y, self.label_names)
-        how: dict[str, Any] = dict(normalize=normalize, search=search, beam=beam, threads=threads)
-        return measure(self, data, ranks, **how)
+            data = given_data_set(self.features.given_rows(X), Y, self.label_names)
+        return measure(self, data, ranks, query, threads)
 
     def inspect(self) -> dict[str, Any]:
         """What `labeltree inspect` shows."""
+        statistics: dict[str, list[dict[str, Any]]] = {}  # of the experts of each kind
+        for expert in self.experts:
+            statistics.setdefault(f"{expert.kind}s", []).append(expert.statistics())
         return {
             "version": self.version,
             "card": dict(self.card),
             "config": self.config.to_dict(),
-            "chosen": {kind: dict(values) for kind, values in self.chosen.items()},
-            "input": "vectors" if isinstance(self.features, VectorFeatures) else "text",
+            "chosen": self.chosen,
+            "input": self.features.input,
             "n_examples": self.n_examples,
             "n_features": self.n_features,
             "n_labels": self.n_labels,
             "n_labels_without_examples": int(np.count_nonzero(self.label_counts == 0)),
-            "parameter_bytes": sum(search.parameter_bytes for search in self.trees),
-            "trees": [search.tree.statistics() for search in self.trees],
+            "parameter_bytes": sum(expert.parameter_bytes for expert in self.experts),
+            **statistics,
         }
 
     def save(self, path: str | Path) -> None:
@@ -230,69 +261,14 @@ class Model:
         return _of_bytes, (parts_to_bytes(self._parts()),), {name: getattr(self, name) for name in told}
 
     def _parts(self) -> Parts:
-        trees = [(search.tree, search.parameters) for search in self.trees]
         return Parts(
-            self.config, self.features, self.labels, self.label_counts, self.n_examples, trees, self.card,
-            self.version, self.chosen,
+            self.config, self.features, self.labels, self.label_counts, self.n_examples, self.experts,
+            self.card, self.version,
         )  # fmt: skip
 
     def _rows(self, X: Any) -> SparseRows:
-        """X in the model's features: texts are transformed, vectors normalised, prepared rows checked."""
-        rows = self._given_rows(X)
-        return self.features.transform(rows) if isinstance(self.features, VectorFeatures) else rows
-
-    def _given_rows(self, X: Any) -> SparseRows:
-        """X as rows that :meth:`_rows` takes too: texts are transformed, vectors are not yet normalised."""
-        if isinstance(self.features, VectorFeatures):
-            if _holds_text(X):
-                raise DataError(
-                    "X is text, but the model was trained on vectors; "
-                    f"give a matrix of {self.n_features} columns"
-                )
-            return sparse_rows(X, self.n_features)
-        if type(X) is SparseRows or is_sparse(X):
-            return sparse_rows(X, self.n_features)
-        if not _is_list(X):
-            raise DataError(f"X must be a list of texts, but is {show(X)}; wrap a single text in a list")
-        return self.features.transform_texts(X if type(X) is list else list(X))
-
-    def _best(
-        self, X: Any, k: int, least: np.float32, normalize: bool, width: int, if_unknown: str, threads: int
-    ) -> Found:
-        """What :meth:`predict_arrays` returns."""
-        with_unknown = if_unknown is WITH_LABELS or labels_unknown(if_unknown)  # the default costs no call
-        if len(self.trees) == 1 and width == NO_BEAM:
-            found = self._best_of_one(X, k, least, normalize, with_unknown)
-            if found is not None:
-                return found
-        rows = self._rows(X)
-        ids, probabilities = best_of_rows(self.trees, rows, k, least, normalize, width, threads)
-        if not with_unknown:
-            unknown = without_entries(rows)
-            ids[unknown], probabilities[unknown] = -1, 0.0
-        return ids, probabilities
-
-    def _best_of_one(
-        self, X: Any, k: int, least: np.float32, normalize: bool, with_unknown: bool
-    ) -> Found | None:
-        """The same for a single short text or row, in one call of a kernel; None if X is something else."""
-        if type(X) is not list:
-            row, norm = self._row, self.features.norm_of_rows
-            n = copy_row(X, self.n_features, row.indices, row.values)
-            if n < 0 or not (with_unknown or row.values[:n].any()):
-                return None
-            return self.trees[0].topk_row(row, n, norm, k, least, normalize)
-        if len(X) != 1 or type(X[0]) is not str or not isinstance(self.features, TextFeatures):
-            return None
-        text = self.features.short_text(X[0])
-        if text is None:
-            return None
-        if with_unknown:
-            return self.trees[0].topk_text(*text, k, least, normalize)
-        values = text[0].values  # of the row that the kernel makes of the text
-        values[0] = 0.0
-        found = self.trees[0].topk_text(*text, k, least, normalize)
-        return found if values[0] != 0.0 else None  # where it is still 0, the row may be empty
+        """X in the model's features, ready for the experts."""
+        return self.features.prepared(self.features.given_rows(X))
 
 
 def load(path: str | Path, *, verify: bool = True) -> Model:
@@ -303,20 +279,6 @@ def load(path: str | Path, *, verify: bool = True) -> Model:
 def _of_bytes(content: bytes) -> Model:
     """What a pickle of a model calls."""
     return Model(*parts_of_bytes(content))
-
-
-def _is_list(values: Any) -> bool:
-    """Whether these are values one after another, and not a single string or number."""
-    is_single = isinstance(values, (str, bytes)) or getattr(values, "ndim", 1) == 0
-    return isinstance(values, Iterable) and not is_single
-
-
-def _holds_text(X: Any) -> bool:
-    """Whether X is a text or a list of texts, judged by the first one."""
-    if isinstance(X, (str, bytes)):
-        return True
-    is_list = isinstance(X, Sequence) or getattr(X, "ndim", 0) == 1
-    return is_list and isinstance(next(iter(X), None), (str, bytes))
 
 
 def _row(rows: SparseRows, i: int) -> tuple[NDArray[np.int32], NDArray[np.float32]]:

@@ -1,12 +1,19 @@
-"""What may be asked of a prediction: how many labels, and how they are searched for."""
+"""What may be asked of a prediction: how many labels, and how they are searched for.
+
+A :class:`Query` is made and checked once, from what a caller gives, and passed whole from there on.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from labeltree.errors import ParameterError, show
 from labeltree.parameter import plain
+
+if TYPE_CHECKING:
+    import numpy as np
 
 SEARCHES = ("exact", "beam")
 DEFAULT_BEAM = 10
@@ -17,6 +24,41 @@ ALL = 0  # as a k: no limit but the threshold
 MOST_RANKS = 1_000_000
 _WIDEST = 1 << 31  # more than any tree has nodes, and kernels can count so far
 _MOST_LABELS = (1 << 31) - 1  # of a model: their ids are 32-bit integers
+
+
+class Query(NamedTuple):
+    """What is asked about each row. What restricts the labels that may be answers belongs here too."""
+
+    k: int  # the best so many labels; ALL where a threshold or given labels say which
+    threshold: np.float32  # none of a smaller probability
+    normalize: bool = False  # siblings whose probabilities sum to less than 1 are rescaled
+    beam: int = NO_BEAM  # inner nodes that are opened in each level
+    labels_unknown: bool = True  # rows without anything that the model knows get labels too
+
+
+def make_query(
+    k: Any, threshold: Any = 0.0, normalize: bool = False, search: Any = "exact", beam: Any = None,
+    if_unknown: Any = WITH_LABELS,
+) -> Query:  # fmt: skip
+    """For the best k labels of at least a threshold; for 0 or None all of them."""
+    try:
+        return _made(k, threshold, normalize, search, beam, if_unknown)
+    except TypeError:  # not hashable, and so none of what may be given: the checks say what is wrong
+        return _made.__wrapped__(k, threshold, normalize, search, beam, if_unknown)
+
+
+# Most ask the same again and again, and the checks are a tenth of the time of a single row.
+@lru_cache(64, typed=True)
+def _made(k: Any, threshold: Any, normalize: bool, search: Any, beam: Any, if_unknown: Any) -> Query:
+    k, width, least = check_k(k), check_search(search, beam), check_threshold(threshold)
+    if k == ALL:
+        _check_all_above(least, search)
+    return Query(k, least, normalize, width, labels_unknown(if_unknown))
+
+
+def query_all(threshold: Any = 0.0, normalize: bool = False, if_unknown: Any = WITH_LABELS) -> Query:
+    """For all labels of at least a threshold, or for the probabilities of given ones."""
+    return Query(ALL, check_threshold(threshold), normalize, NO_BEAM, labels_unknown(if_unknown))
 
 
 def check_k(k: Any) -> int:
@@ -54,6 +96,18 @@ def check_ranks(k: Any) -> tuple[int, ...]:
     return tuple(sorted(ranks))
 
 
+def check_threshold(threshold: Any) -> np.float32:
+    """The least probability, as kernels take it."""
+    import numpy as np  # not with this module, which the command line needs for its help
+
+    threshold = plain(threshold)
+    if type(threshold) not in (int, float):
+        raise ParameterError(f"threshold must be a number from 0 to 1, but is {show(threshold)}")
+    if not 0.0 <= threshold <= 1.0:
+        raise ParameterError(f"threshold must be from 0 to 1, but is {show(threshold)}")
+    return np.float32(threshold)
+
+
 def labels_unknown(if_unknown: Any) -> bool:
     """Whether rows without anything that the model knows get labels too."""
     if isinstance(if_unknown, str) and if_unknown in IF_UNKNOWN:
@@ -77,7 +131,7 @@ def check_search(search: Any, beam: Any) -> int:
     return min(beam, _WIDEST)
 
 
-def check_all_above(threshold: Any, search: Any) -> None:
+def _check_all_above(threshold: np.float32, search: str) -> None:
     """Whether all labels above a threshold can be found, which is what a k of ALL asks for."""
     asked = "k 0 (or None) lists all labels above a threshold"
     if not threshold > 0.0:

@@ -80,7 +80,7 @@ def lines_of(capsys: pytest.CaptureFixture[str], *arguments: str | Path) -> list
 
 def pairs_of(line: str) -> list[tuple[str, float]]:
     cells = line.split("\t") if line else []
-    return [(label, float(chance)) for label, chance in zip(cells[::2], cells[1::2], strict=True)]
+    return [(label, float(p)) for label, p in zip(cells[::2], cells[1::2], strict=True)]
 
 
 # Help and start-up
@@ -282,9 +282,9 @@ def test_predict_is_aligned_with_lines(
     assert rows[2][0][0] == "soup"  # its label is ignored
     assert rows[1] == rows[3]  # no known word: the prior
     for row in rows:
-        chances = [chance for _, chance in row]
-        assert chances == sorted(chances, reverse=True)
-        assert all(0 <= chance <= 1 for chance in chances)
+        probabilities = [p for _, p in row]
+        assert probabilities == sorted(probabilities, reverse=True)
+        assert all(0 <= p <= 1 for p in probabilities)
 
 
 def test_predict_json_agrees_with_text(
@@ -362,7 +362,7 @@ def test_prob_gives_the_probabilities_of_predict(
     assert "Left out 1 label of" in captured.err
     predicted = [dict(pairs_of(line)) for line in lines_of(capsys, "predict", text_model, source)]
     for given, found in zip(rows, predicted, strict=True):
-        assert all(found[label] == pytest.approx(chance, rel=1e-4) for label, chance in given.items())
+        assert all(found[label] == pytest.approx(p, rel=1e-4) for label, p in given.items())
 
 
 def test_inspect(text_model: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -355,7 +355,7 @@ def test_number_of_groups_is_that_of_the_tree() -> None:
         Y = np.eye(n_labels, dtype=np.float32)
         X = rng.random((n_labels, 5), dtype=np.float32)
         model = labeltree.train(X, Y, **{**FIXED, "epochs": 1, "dim": 2, "tree": "kmeans"}, threads=1)
-        tree = model.trees[0].tree
+        tree = model.experts[0].tree
         assert len(set(tree.parent[tree.leaf_of_label])) == ablation_page.n_groups(n_labels)
 
 

@@ -19,9 +19,10 @@ import labeltree
 from labeltree.config import Config
 from labeltree.data.rows import TrainingRows
 from labeltree.experts.calibration import calibrate, fit_map
-from labeltree.experts.tree_search import TreeSearch
+from labeltree.experts.tree_search import TreeExpert
 from labeltree.nodes.kind import Fit
 from labeltree.parallel import Pool
+from labeltree.query import query_all
 from labeltree.reference.sparse import calibrated, calibration_loss
 from labeltree.trees.shapes import build_flat
 
@@ -30,8 +31,8 @@ def draw_pairs(n: int, seed: int, true_map: tuple[float, float, float]) -> tuple
     """Probabilities, and labels that are right as often as the map says."""
     random = np.random.default_rng(seed)
     p = random.beta(0.5, 1.5, n).astype(np.float32)
-    chances = [calibrated(float(np.log(value)), true_map) for value in p]
-    return p, random.random(n) < chances
+    probabilities = [calibrated(float(np.log(value)), true_map) for value in p]
+    return p, random.random(n) < probabilities
 
 
 @settings(max_examples=60)
@@ -119,8 +120,8 @@ def test_held_out_rows_become_likelier(n_labels: int) -> None:
     losses = []
     for calibration in ([1.0, 1.0, 0.0], found.calibration):
         parameters = fitted.without_held_out._replace(calibration=np.array(calibration, np.float32))
-        search = TreeSearch(problem.tree, parameters, problem.n_features)
-        found_now = search.score(asked_rows[:3], asked, False).astype(np.float64)
+        search = TreeExpert(problem.tree, "sparse", parameters, problem.n_features)
+        found_now = search.score(asked_rows[:3], asked, query_all()).astype(np.float64)
         found_now = np.clip(found_now, 1e-6, 1 - 1e-6)
         likelihoods = np.where(is_right, np.log(found_now), np.log(1 - found_now))
         losses.append(-np.average(likelihoods, weights=np.repeat(rows.weight[held_out], n_labels)))
@@ -136,7 +137,7 @@ def test_a_model_answers_with_calibrated_probabilities(parameters: dict[str, Any
     parameters = {"nodes": "sparse", "arity": 2, "max_leaves": 3} | parameters
     model = labeltree.train(data.X, data.Y, threads=1, **parameters)
     maps = [
-        search.parameters.calibration for search in model.trees if hasattr(search.parameters, "calibration")
+        search.parameters.calibration for search in model.experts if hasattr(search.parameters, "calibration")
     ]
     assert len(maps) == model.config.trees
     assert all(map.tolist() != [1.0, 1.0, 0.0] and (map[:2] >= 0.05).all() for map in maps)

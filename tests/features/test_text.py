@@ -147,11 +147,11 @@ def one_row(features: TextFeatures, text: str) -> SparseRows | None:
     short = features.short_text(text)
     if short is None:
         return None
-    room, buffer = short
-    n = transform_text(room.table, buffer)
+    buffer, encoded = short
+    n = transform_text(buffer.table, encoded)
     if n < 0:
         return None
-    return SparseRows(np.array([0, n]), room.indices[:n], room.values[:n], features.n_columns)
+    return SparseRows(np.array([0, n]), buffer.indices[:n], buffer.values[:n], features.n_columns)
 
 
 @given(st.lists(lines, min_size=1, max_size=6), settings_grid)

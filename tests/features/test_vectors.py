@@ -46,7 +46,7 @@ def test_read_only_input_is_fine() -> None:
 def test_another_number_of_columns_is_an_error() -> None:
     features = VectorFeatures(make_config(), 12)
     with pytest.raises(DataError, match="X has 10 features, but the model was trained with 12"):
-        features.transform(make_rows([[1]]))
+        features.prepared(make_rows([[1]]))
 
 
 def test_tensors_round_trip() -> None:
@@ -54,7 +54,7 @@ def test_tensors_round_trip() -> None:
     features = VectorFeatures(config, 10)
     again = VectorFeatures.from_tensors(features.tensors(), config)
     assert again.n_columns == 10
-    assert again.transform(make_rows([[1, -3]])).values.tolist() == [0.25, -0.75]
+    assert again.prepared(make_rows([[1, -3]])).values.tolist() == [0.25, -0.75]
 
 
 @pytest.mark.parametrize("tensor", [np.zeros(0, np.int64), np.array([-1]), np.array([1, 2]), np.array([3.0])])

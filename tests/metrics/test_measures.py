@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+import re
 import sys
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,7 +16,7 @@ from hypothesis import strategies as st
 from labeltree import metrics
 from labeltree.data.rows import LabelRows
 from labeltree.errors import DataError, ParameterError
-from labeltree.metrics import measures
+from labeltree.metrics import matching
 from labeltree.reference import metrics as reference
 
 # Three rows: two hits of three labels; one unknown label and one hit; no labels at all.
@@ -56,7 +58,7 @@ def test_propensities_by_hand() -> None:
     assert metrics.propensities([0], 1000)[0] == pytest.approx(0.1133, abs=1e-4)
 
 
-def test_propensities_are_chances_that_rise_with_the_count() -> None:
+def test_propensities_are_probabilities_that_rise_with_the_count() -> None:
     for n_examples in (1, 2, 3, 10, 10**7):
         values = metrics.propensities(np.arange(n_examples + 1 if n_examples < 100 else 100), n_examples)
         assert np.all((values > 0) & (values <= 1))
@@ -130,6 +132,10 @@ def test_evaluate_has_the_documented_keys() -> None:
     assert list(scores) == ["p@2", "r@2", "ndcg@2", "psp@2"]
     assert all(type(score) is float for score in scores.values())
     assert scores["psp@2"] == metrics.psprecision_at(IDS, TRUE, 2, np.ones(8), 10)
+    probs = np.linspace(0, 1, 9).reshape(3, 3)
+    scores = metrics.evaluate(IDS, TRUE, (2, 3), np.ones(8), 10, probs=probs)
+    assert list(dict.fromkeys(key[:-2] for key in scores)) == list(metrics.METRICS)
+    assert all(scores[f"ece@{k}"] == metrics.calibration_error(IDS, probs, TRUE, k) for k in (2, 3))
 
 
 @st.composite
@@ -162,7 +168,7 @@ def test_agrees_with_the_reference(
     counts = data.draw(st.lists(st.integers(0, 50), min_size=n_labels, max_size=n_labels))
     guesses = ids.tolist()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(measures, "_BLOCK_ROWS", block_rows)
+        patch.setattr(matching, "_BLOCK_ROWS", block_rows)
         scores = metrics.evaluate(ids, as_label_rows(true, n_labels), (k,), counts, n_examples)
     assert scores == metrics.evaluate(ids, true, (k,), counts, n_examples)
     assert scores == pytest.approx(
@@ -310,10 +316,15 @@ def test_bad_label_table() -> None:
 def test_large_k_and_many_bins_take_no_memory() -> None:
     """Places after the last prediction and the last true label cannot be reached."""
     assert metrics.ndcg_at(IDS, TRUE, 2**31 - 1) == metrics.ndcg_at(IDS, TRUE, 100)
-    chances = np.linspace(0, 1, 9).reshape(3, 3)
-    assert metrics.calibration_error(IDS, chances, TRUE, bins=10**400) == metrics.calibration_error(
-        IDS, chances, TRUE, bins=100
+    probabilities = np.linspace(0, 1, 9).reshape(3, 3)
+    assert metrics.calibration_error(IDS, probabilities, TRUE, bins=10**400) == metrics.calibration_error(
+        IDS, probabilities, TRUE, bins=100
     )
+
+
+def test_the_page_lists_the_table() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "metrics.md").read_text()
+    assert re.findall(r"^\| [^|`]+, `(\w+)@k` \|", page, re.MULTILINE) == list(metrics.METRICS)
 
 
 def test_no_true_labels_at_all_scores_zero() -> None:

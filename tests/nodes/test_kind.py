@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from labeltree.config import Config, chosen_by_data
 from labeltree.nodes import KINDS
-from labeltree.nodes.sparse.defaults import MANY_CHILDREN, default_cost, has_rare_labels
+from labeltree.nodes.sparse.defaults import MANY_CHILDREN, choose_cost, has_rare_labels
 
 
 def arity(n_labels: int, examples_per_label: float = 30.0, kind: str = "sparse", **given: int) -> int:
@@ -88,7 +88,8 @@ def test_the_data_chooses_what_is_left_to_it_and_has_an_effect(
 def test_rare_labels_have_fewer_than_ten_examples_each() -> None:
     assert has_rare_labels(9.9)
     assert not has_rare_labels(10.0)
-    assert default_cost("squared-hinge", 9.9) == 1.0
-    assert default_cost("squared-hinge", 10.0) == 0.5
-    assert default_cost("log", 9.9) == 10.0
-    assert default_cost("log", 10.0) == 5.0
+    assert choose_cost(Config(), 9.9) == 1.0
+    assert choose_cost(Config(), 10.0) == 0.5
+    assert choose_cost(Config(loss="log"), 9.9) == 10.0
+    assert choose_cost(Config(loss="log"), 10.0) == 5.0
+    assert choose_cost(Config(link="hsm"), 10.0) == 5.0

@@ -128,7 +128,7 @@ def test_bytes_changed_in_bulk(content: bytes, tmp_path: Path) -> None:
         bytes(len(content)),
         content[64:],
         content[::-1],
-        content.replace(b'"format\\":1', b'"format\\":0'),
+        content.replace(b'"format\\":2', b'"format\\":0'),
     ):
         assert damaged != content
         path.write_bytes(damaged)
@@ -137,7 +137,7 @@ def test_bytes_changed_in_bulk(content: bytes, tmp_path: Path) -> None:
 
 def test_a_newer_format_is_named(content: bytes, tmp_path: Path) -> None:
     path = tmp_path / "newer.labeltree"
-    path.write_bytes(content.replace(b'\\"format\\":1', b'\\"format\\":9'))
+    path.write_bytes(content.replace(b'\\"format\\":2', b'\\"format\\":9'))
     message = refuse(path, NewerModelError)
     assert "9" in message
     assert "newer labeltree" in message
@@ -211,12 +211,20 @@ def configure(**changes: Any) -> Callable[[Tensors, dict[str, Any]], None]:
     return lambda tensors, metadata: metadata["config"].update(changes)
 
 
+def expert(place: int, **changes: Any) -> Callable[[Tensors, dict[str, Any]], None]:
+    return lambda tensors, metadata: metadata["experts"][place].update(changes)
+
+
+def without(key: str) -> Callable[[Tensors, dict[str, Any]], None]:
+    return lambda tensors, metadata: metadata["experts"][0].__delitem__(key)
+
+
 def choose(values: Any) -> Callable[[Tensors, dict[str, Any]], None]:
-    """For the dense nodes, by a config that leaves all to the data."""
+    """For the first expert, by a config that leaves all to the data."""
 
     def change(_: Tensors, metadata: dict[str, Any]) -> None:
         metadata["config"] |= {"arity": 0, "C": 0.0}
-        metadata["chosen"] = {"dense": values}
+        metadata["experts"][0]["config"] = values
 
     return change
 
@@ -240,6 +248,13 @@ FORGED: dict[str, tuple[Callable[[Tensors, dict[str, Any]], None], str]] = {
     "no words": (remove("features.words"), "features.words"),
     "no idf": (remove("features.idf"), "features.idf"),
     "embedding too short": (replace("nodes.0.embedding", lambda a: a[:-1]), "nodes.0.embedding"),
+    "vectors of length 0": (
+        lambda tensors, metadata: [
+            replace(f"nodes.0.{name}", lambda a: a[:, :0])(tensors, metadata)
+            for name in ("embedding", "weights")
+        ],
+        "nodes.0.weights has vectors of length 0",
+    ),
     "embedding too wide": (replace("nodes.0.embedding", lambda a: np.c_[a, a]), "nodes.0.embedding"),
     "embedding of another type": (replace("nodes.0.embedding", lambda a: a.astype("f8")), "float64"),
     "scale of NaN": (replace("nodes.0.embedding_scale", set_to(3, np.nan)), "nodes.0.embedding_scale"),
@@ -262,19 +277,26 @@ FORGED: dict[str, tuple[Callable[[Tensors, dict[str, Any]], None], str]] = {
     "idf of 0": (replace("features.idf", set_to(0, 0)), "features.idf"),
     "idf too long": (replace("features.idf", lambda a: np.r_[a, a]), "features.idf"),
     "buckets from nowhere": (replace("features.bucket_row", lambda a: np.zeros(5, "i4")), "bucket_row"),
-    "no trees": (tell(n_trees=0), "n_trees"),
-    "negative trees": (tell(n_trees=-1), "n_trees"),
-    "trees as text": (tell(n_trees="2"), "n_trees"),
-    "more trees than there are": (tell(n_trees=3), "n_trees"),
-    "config with other trees": (configure(trees=1000), "n_trees"),
-    "trees and config agree, tensors do not": (
-        lambda tensors, metadata: (tell(n_trees=3)(tensors, metadata), configure(trees=3)(tensors, metadata)),
-        "tree.2.parent",
-    ),
+    "no experts": (tell(experts=[]), "experts is []"),
+    "experts are missing": (lambda tensors, metadata: metadata.pop("experts"), "experts"),
+    "experts as an object": (tell(experts={"tree": 2}), "experts is {'tree': 2}"),
+    "experts as numbers": (tell(experts=[0, 1]), "model"),
+    "an expert of another kind of value": (expert(0, kind=["tree"]), "kind of expert is ['tree']"),
+    "an expert without a kind": (without("kind"), "kind"),
+    "an expert without nodes": (without("nodes"), "nodes"),
+    "an expert without a link": (without("link"), "link"),
+    "an expert without a number": (without("number"), "number"),
+    "an expert that is not there": (expert(1, number=2), "tree.2.parent"),
+    "an expert twice": (expert(1, number=0), "number of an expert is 0"),
+    "an expert of a negative number": (expert(1, number=-1), "number of an expert is -1"),
+    "an expert of a number as text": (expert(1, number="1"), "number of an expert is '1'"),
+    "an expert of a true number": (expert(1, number=True), "number of an expert is True"),
+    "an expert of other nodes": (expert(1, nodes="sparse"), "nodes.1.chunk_bucket"),
+    "nodes as a number": (expert(1, nodes=3), "kind of nodes is 3"),
+    "a link as a number": (expert(1, link=3), "kind of link is 3"),
     "negative examples": (tell(n_examples=-1), "n_examples"),
     "fewer examples than of a label": (tell(n_examples=3), "n_examples"),
     "examples as text": (tell(n_examples="many"), "n_examples"),
-    "unknown features": (tell(features="images"), "images"),
     "features of the other kind": (tell(features="vectors"), "features.n_columns"),
     "features as list": (tell(features=["text"]), "features"),
     "config is a list": (tell(config=[]), "model"),
@@ -283,18 +305,18 @@ FORGED: dict[str, tuple[Callable[[Tensors, dict[str, Any]], None], str]] = {
     "half a surrogate pair": (configure(tree="\ud800"), "surrogate"),
     "half a surrogate pair in a key": (tell(**{"\udfff": 1}), "surrogate"),
     "config is missing": (lambda tensors, metadata: metadata.pop("config"), "config"),
-    "config with unknown key": (configure(colour="red"), "colour"),
+    "config with a parameter missing": (
+        lambda tensors, metadata: metadata["config"].pop("lr"),
+        "config has no lr",
+    ),
     "config out of range": (configure(dim=0), "dim must be at least 1"),
-    "config of another size": (configure(dim=201), "embedding"),
     "config with n-grams": (configure(word_ngrams=2), "bucket_row"),
     "config of another type": (configure(lowercase="yes"), "lowercase"),
-    "chosen is a list": (tell(chosen=[]), "chosen is []"),
-    "chosen is null": (tell(chosen=None), "chosen is None"),
-    "chosen for other nodes": (tell(chosen={"sparse": {"arity": 3}}), "chosen has 'sparse'"),
-    "chosen for nodes is a number": (choose(3), "chosen has 'dense': 3"),
-    "chosen for nodes is a list": (choose(["arity"]), "chosen has 'dense': ['arity']"),
-    "chosen that is never left to the data": (choose({"dim": 3}), "chosen has 'dense'"),
-    "chosen though it was given": (tell(chosen={"dense": {"arity": 3}}), "does not leave to the data"),
+    "an expert without what was chosen": (without("config"), "config"),
+    "chosen is null": (choose(None), "expert 0 has config None"),
+    "chosen is a list": (choose(["arity"]), "expert 0 has config ['arity']"),
+    "chosen that is never left to the data": (choose({"dim": 3}), "expert 0 has config {'dim': 3}"),
+    "chosen though it was given": (expert(1, config={"arity": 3}), "does not leave to the data"),
     "chosen out of range": (choose({"arity": -1}), "arity must be at least 0"),
     "chosen of another type": (choose({"arity": True}), "arity"),
     "chosen is 0": (choose({"arity": 0}), "what is chosen is above 0"),
@@ -311,6 +333,50 @@ def test_forged_models_are_refused(case: str, content: bytes, tmp_path: Path) ->
     forge(tensors, metadata)
     write_model(path, tensors, metadata)
     assert words in refuse(path, CorruptedModelError)
+
+
+# what a later version may have, by the word that its message names
+NEWER: dict[str, tuple[Callable[[Tensors, dict[str, Any]], None], str]] = {
+    "features": (
+        tell(features="images"),
+        "features 'images' is unknown: this version of labeltree has text,",
+    ),
+    "an expert": (
+        expert(1, kind="oracle"),
+        "expert 'oracle' is unknown: this version of labeltree has tree;",
+    ),
+    "nodes": (expert(1, nodes="round"), "nodes 'round' is unknown: this version of labeltree has dense,"),
+    "a link": (expert(1, link="probit"), "link 'probit' is unknown: this version of labeltree has plt, hsm;"),
+    "a parameter": (configure(colour="red"), "unknown parameter 'colour'"),
+}
+
+
+@pytest.mark.parametrize("case", NEWER)
+def test_what_only_a_newer_version_knows_is_named(case: str, content: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "newer.labeltree"
+    path.write_bytes(content)
+    tensors, metadata = read_model(path)
+    forge, words = NEWER[case]
+    forge(tensors, metadata)
+    write_model(path, tensors, metadata)
+    message = refuse(path, NewerModelError)
+    assert words in message
+    assert message.endswith("install a newer labeltree")
+
+
+def test_experts_are_what_they_say_not_what_the_config_says(content: bytes, tmp_path: Path) -> None:
+    """Their order, too, is free: tensors are found by number."""
+    path, other = tmp_path / "m", tmp_path / "n"
+    path.write_bytes(content)
+    tensors, metadata = read_model(path)
+    metadata["config"] |= {"trees": 7, "nodes": "sparse", "dim": 5}
+    metadata["experts"].reverse()
+    write_model(other, tensors, metadata)
+    expected, found = (labeltree.load(each).probability(TOY.texts, ["topic-1"]) for each in (path, other))
+    np.testing.assert_allclose(found, expected, rtol=1e-6)
+    metadata["experts"].pop()
+    write_model(other, tensors, metadata)
+    assert len(labeltree.load(other).label_trees) == 1
 
 
 def shift(name: str, amount: int) -> Callable[[Tensors, dict[str, Any]], None]:
@@ -381,13 +447,8 @@ FORGED_SPARSE: dict[str, tuple[Callable[[Tensors, dict[str, Any]], None], str]] 
     "calibration that falls": (replace("nodes.0.calibration", set_to(1, -1.0)), "nodes.0.calibration"),
     "calibration that is flat": (replace("nodes.0.calibration", set_to(0, 0.0)), "nodes.0.calibration"),
     "a tree of other chunks": (lambda tensors, metadata: half_tree(tensors), "nodes.0"),
-    "config of dense nodes": (configure(nodes="dense"), "nodes.0.embedding"),
-    "config of both kinds": (configure(nodes="both"), "nodes.0.embedding"),
+    "an expert of dense nodes": (expert(0, nodes="dense"), "nodes.0.weights is missing"),
     "config of unknown nodes": (configure(nodes="round"), "nodes must be one of"),
-    "more trees": (
-        lambda t, metadata: (tell(n_trees=2)(t, metadata), configure(trees=2)(t, metadata)),
-        "tree.1",
-    ),
 }
 
 
@@ -453,7 +514,7 @@ FORGED_SOFTMAX: dict[str, tuple[Callable[[Tensors, dict[str, Any]], None], str]]
     "an impossible root": (replace("nodes.0.bias", set_to(0, -np.inf)), "nodes.0.bias"),
     "a bias of NaN": (replace("nodes.0.bias", set_to(2, np.nan)), "nodes.0.bias"),
     "a root of NaN": (replace("nodes.0.bias", set_to(0, np.nan)), "nodes.0.bias"),
-    "an unknown link": (configure(link="probit"), "link must be one of plt, hsm"),
+    "an unknown link in the config": (configure(link="probit"), "link must be one of plt, hsm"),
 }
 
 
@@ -479,7 +540,7 @@ def test_certain_nodes_of_a_model_that_is_told_to_be_a_softmax(model: Model, tmp
     labels = [["always", *some] for some in TOY.Y]
     labeltree.train(TOY.texts, labels, nodes="dense", tree="flat", dim=2, epochs=1).save(path)
     tensors, metadata = read_model(path)
-    configure(link="hsm")(tensors, metadata)
+    expert(0, link="hsm")(tensors, metadata)
     write_model(path, tensors, metadata)
     assert "link hsm" in refuse(path, CorruptedModelError)
 

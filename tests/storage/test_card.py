@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.make_golden import GOLDEN
+from support.golden import GOLDEN
 from support.small_data import make_toy, write_fasttext
 
 import labeltree

@@ -38,6 +38,17 @@ def test_chunks_become_the_content(tmp_path: Path) -> None:
     assert os.listdir(tmp_path) == ["file"]
 
 
+def test_permissions_and_flushing_can_be_chosen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, flushed = tmp_path / "file", []
+    monkeypatch.setattr(os, "fsync", flushed.append)
+    write_whole(path, [b"one"], mode=0o640, durable=False)
+    assert (path.read_bytes(), flushed) == (b"one", [])
+    if os.name == "posix":
+        assert path.stat().st_mode & 0o777 == 0o640
+    write_whole(path, [b"two"])
+    assert len(flushed) == (2 if os.name == "posix" else 1)  # the file, and the name in its folder
+
+
 @pytest.mark.parametrize("error", [KeyboardInterrupt, OSError, RuntimeError])
 def test_what_fails_leaves_the_old_content(error: type[BaseException], tmp_path: Path) -> None:
     path = tmp_path / "file"

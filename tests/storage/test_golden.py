@@ -1,58 +1,61 @@
-"""Model files of all released versions load and predict what they did when they were written."""
+"""Model files of all versions of the format load and predict what they did when they were written."""
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
-import numpy as np
 import pytest
-from support.make_golden import EXPECTED, GOLDEN, golden_models, main, vector_rows
+from support.golden import EXPECTED, GOLDEN, check_answers, golden_facts, rows_of
+from support.make_golden import golden_models, main
 
 import labeltree
+from labeltree.storage.container import FORMAT_VERSION, read_model
 
-FACTS: dict[str, dict[str, Any]] = json.loads((GOLDEN / EXPECTED).read_text())
-
-
-def queries_of(facts: dict[str, Any]) -> Any:
-    queries = facts["queries"]
-    return queries if isinstance(queries[0], str) else vector_rows(queries)
+FACTS = golden_facts()
 
 
 def test_every_golden_file_is_expected_and_small() -> None:
     files = {path.name: path.stat().st_size for path in GOLDEN.glob("*.labeltree")}
     assert set(files) == set(FACTS)
-    assert len(files) >= 3
     assert max(files.values()) < 30_000
+
+
+def test_every_version_has_its_files() -> None:
+    """Those of the present one are of all kinds of features, nodes and links, and of several experts."""
+    versions = {name: read_model(GOLDEN / name)[1]["format"] for name in FACTS}
+    assert set(versions.values()) == set(range(1, FORMAT_VERSION + 1))
+    names = {f"{name}-{FORMAT_VERSION}.labeltree" for name in golden_models()}
+    assert names == {name for name, version in versions.items() if version == FORMAT_VERSION}, (
+        "write them with `python -m tests.support.make_golden`"
+    )
 
 
 @pytest.mark.parametrize("verify", [True, False])
 @pytest.mark.parametrize("name", FACTS)
 def test_golden_model(name: str, verify: bool) -> None:
-    facts = FACTS[name]
-    model = labeltree.load(GOLDEN / name, verify=verify)
-    assert model.label_names == facts["labels"]
-    assert model.label_counts.tolist() == facts["label_counts"]
-    assert (model.n_examples, model.n_features) == (facts["n_examples"], facts["n_features"])
-    assert [tree.depth_of_leaves.tolist() for tree in model.label_trees] == facts["depths"]
-    X = queries_of(facts)
-    np.testing.assert_allclose(model.probability(X, facts["labels"]), facts["probabilities"], atol=1e-6)
-    assert [[label for label, _ in row] for row in model.predict(X, k=3)] == facts["best"]
+    check_answers(labeltree.load(GOLDEN / name, verify=verify), FACTS[name])
 
 
 @pytest.mark.parametrize("name", FACTS)
-def test_golden_model_is_saved_as_one_that_predicts_the_same(name: str, tmp_path: Path) -> None:
+def test_golden_model_is_saved_as_one_of_the_present_version_that_predicts_the_same(
+    name: str, tmp_path: Path
+) -> None:
     model = labeltree.load(GOLDEN / name)
     model.save(tmp_path / name)
-    again = labeltree.load(tmp_path / name)
-    X = queries_of(FACTS[name])
+    again, X = labeltree.load(tmp_path / name), rows_of(FACTS[name]["queries"])
     assert again.predict(X, k=20) == model.predict(X, k=20)
+    assert again.config == model.config
+    old, new = read_model(GOLDEN / name)[0], read_model(tmp_path / name)
+    assert new[1]["format"] == FORMAT_VERSION
+    assert {key: tensor.tobytes() for key, tensor in old.items()} == {
+        key: tensor.tobytes() for key, tensor in new[0].items()
+    }
 
 
 def test_the_command_that_makes_them_still_works(tmp_path: Path) -> None:
     main(tmp_path)
     made = json.loads((tmp_path / EXPECTED).read_text())
-    assert set(made) == set(golden_models())
+    assert set(made) == {f"{name}-{FORMAT_VERSION}.labeltree" for name in golden_models()}
     for name, facts in made.items():
-        assert labeltree.load(tmp_path / name).label_names == facts["labels"]
+        check_answers(labeltree.load(tmp_path / name), facts)

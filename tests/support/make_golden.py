@@ -1,7 +1,6 @@
-"""Writes the golden model files: ``python -m tests.support.make_golden [folder]``.
+"""Writes the golden model files of the present version: ``python -m tests.support.make_golden [folder]``.
 
-They are kept for ever, so that every later version is known to load them. Once a version is released, its
-files are never written again; a new file format adds new files with new names.
+Files that are there already stay as they are, for ever: those of an earlier version cannot be made again.
 """
 
 from __future__ import annotations
@@ -12,33 +11,19 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from support.small_data import LABELS, N_FEATURES, Toy, make_toy
+from support.golden import EXPECTED, GOLDEN, rows_of
+from support.small_data import LABELS, Toy, make_toy
 
 import labeltree
-from labeltree.data.rows import SparseRows
 from labeltree.model import Model
+from labeltree.storage.container import FORMAT_VERSION
 
-GOLDEN = Path(__file__).parents[1] / "storage" / "golden"
-EXPECTED = "expected.json"
 QUERIES = ["word0 word1 word40", "WORD5 word4 word30 word31 word31", "", "nothing known", "word0 word1 " * 3]
 VECTORS = [[[0, 1.0], [1, 1.0], [40, 1.0]], [[4, 2.0], [5, 0.5], [30, -1.0]], [], [[45, 3.0]]]
 SMALL: dict[str, Any] = dict(
     nodes="dense", dim=8, epochs=10, arity=2, max_leaves=3, lr=0.2, l2=1e-5, batch_size=32
 )
-
-
 HUFFMAN = {name: value for name, value in SMALL.items() if name != "max_leaves"}
-
-
-def vector_rows(rows: list[Any]) -> SparseRows:
-    """Rows written as lists of [column, value]."""
-    entries = [entry for row in rows for entry in row]
-    return SparseRows(
-        np.cumsum([0, *map(len, rows)], dtype=np.int64),
-        np.array([column for column, _ in entries], np.int32),
-        np.array([value for _, value in entries], np.float32),
-        N_FEATURES,
-    )
 
 
 def golden_models() -> dict[str, tuple[Model, list[Any]]]:
@@ -57,13 +42,13 @@ def golden_models() -> dict[str, tuple[Model, list[Any]]]:
     softmax = labeltree.train(toy.texts, toy.Y, tree="huffman", link="hsm", **HUFFMAN)
     picked = labeltree.train(many.X, _with_absent_label(many), nodes="sparse", link="hsm", **tree)
     return {
-        "text-1.labeltree": (text, QUERIES),
-        "vectors-1.labeltree": (vectors, VECTORS),
-        "ensemble-1.labeltree": (ensemble, QUERIES),
-        "sparse-1.labeltree": (sparse, VECTORS),
-        "both-1.labeltree": (both, QUERIES),
-        "hsm-1.labeltree": (softmax, QUERIES),
-        "hsm-sparse-1.labeltree": (picked, VECTORS),
+        "text": (text, QUERIES),
+        "vectors": (vectors, VECTORS),
+        "ensemble": (ensemble, QUERIES),
+        "sparse": (sparse, VECTORS),
+        "both": (both, QUERIES),
+        "hsm": (softmax, QUERIES),
+        "hsm-sparse": (picked, VECTORS),
     }
 
 
@@ -73,15 +58,15 @@ def _with_absent_label(toy: Toy) -> Any:
 
 
 def main(folder: Path) -> None:
-    """Files that are there already stay as they are."""
     facts = folder / EXPECTED
     expected: dict[str, Any] = json.loads(facts.read_text()) if facts.exists() else {}
     for name, (model, queries) in golden_models().items():
-        if name in expected:
+        file = f"{name}-{FORMAT_VERSION}.labeltree"
+        if file in expected:
             continue
-        model.save(folder / name)
-        X = queries if isinstance(queries[0], str) else vector_rows(queries)
-        expected[name] = {
+        model.save(folder / file)
+        X = rows_of(queries)
+        expected[file] = {
             "labels": model.label_names,
             "label_counts": model.label_counts.tolist(),
             "n_examples": model.n_examples,

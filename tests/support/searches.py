@@ -22,11 +22,11 @@ from support.strategies import (
 
 from labeltree import LabelTree
 from labeltree.config import Config
-from labeltree.experts.tree_search import TreeSearch
+from labeltree.experts.tree_search import TreeExpert
 from labeltree.features.strings import StringTable
 from labeltree.features.vectors import VectorFeatures
 from labeltree.model import Model
-from labeltree.nodes.dense.fitting import DenseParameters
+from labeltree.nodes.dense.quantized import DenseParameters
 from labeltree.reference import search as reference
 
 N_FEATURES = 6
@@ -45,8 +45,8 @@ class Case(NamedTuple):
     link: str = "plt"
 
     @property
-    def search(self) -> TreeSearch:
-        return TreeSearch(self.tree, kept(self.parameters), N_FEATURES, self.link)
+    def search(self) -> TreeExpert:
+        return TreeExpert(self.tree, *kept(self.parameters), N_FEATURES, self.link)
 
     @property
     def arrays(self) -> tuple[NDArray, NDArray, NDArray]:
@@ -144,8 +144,8 @@ def make_model(trees: Trees, link: str = "plt") -> Model:
     config = Config(row_norm="none", trees=len(trees), link=link)
     labels = StringTable.from_strings([f"label{label}" for label in range(n_labels)])
     features = VectorFeatures(config, N_FEATURES)
-    searched = [(tree, kept(parameters)) for tree, parameters in trees]
-    return Model(config, features, labels, np.ones(n_labels, np.int64), 1, searched)
+    experts = [TreeExpert(tree, *kept(parameters), N_FEATURES, link) for tree, parameters in trees]
+    return Model(config, features, labels, np.ones(n_labels, np.int64), 1, experts)
 
 
 def random_rows(n_rows: int, seed: int = 0) -> list[dict[int, float]]:

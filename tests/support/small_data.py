@@ -9,9 +9,8 @@ from numpy.typing import NDArray
 
 from labeltree.config import Config, effective
 from labeltree.data.rows import SparseRows
-from labeltree.experts.tree_search import TreeSearch
+from labeltree.experts.tree_search import TreeExpert
 from labeltree.model import Model
-from labeltree.nodes.dense.quantized import QuantizedParameters
 from labeltree.reference.sparse import decode
 
 N_LABELS = 12
@@ -118,7 +117,7 @@ def slow_marginals(model: Model, X: Any, normalize: bool = False) -> NDArray[np.
     dense = np.zeros((rows.n_rows, rows.n_columns))
     dense[np.repeat(np.arange(rows.n_rows), np.diff(rows.indptr)), rows.indices] = rows.values
     total = np.zeros((rows.n_rows, model.n_labels))
-    for search in model.trees:
+    for search in model.experts:
         tree = search.tree
         scores = slow_scores(search, dense)
         with np.errstate(over="ignore"):
@@ -134,12 +133,12 @@ def slow_marginals(model: Model, X: Any, normalize: bool = False) -> NDArray[np.
                 node[:, children] /= np.where((sums > 0) & (sums < 1), sums, 1.0)
             node[:, children] *= node[:, [parent]]
         total += slow_calibration(search, node[:, tree.leaf_of_label])
-    return total / len(model.trees)
+    return total / len(model.experts)
 
 
-def slow_scores(search: TreeSearch, dense: NDArray[np.float64]) -> NDArray[np.float64]:
+def slow_scores(search: TreeExpert, dense: NDArray[np.float64]) -> NDArray[np.float64]:
     """(n_rows, n_nodes)"""
-    if isinstance(search.parameters, QuantizedParameters):
+    if search.nodes == "dense":
         embedding, weights, bias = (array.astype(np.float64) for array in search.parameters.floats())
         return dense @ embedding @ weights.T + bias
     nodes = decode(search.tree, search.parameters)
@@ -149,9 +148,9 @@ def slow_scores(search: TreeSearch, dense: NDArray[np.float64]) -> NDArray[np.fl
     return dense @ weights.T + [node.bias for node in nodes]
 
 
-def slow_calibration(search: TreeSearch, paths: NDArray[np.float64]) -> NDArray[np.float64]:
+def slow_calibration(search: TreeExpert, paths: NDArray[np.float64]) -> NDArray[np.float64]:
     """What probabilities of paths mean for their labels."""
-    if isinstance(search.parameters, QuantizedParameters):
+    if search.nodes == "dense":
         return paths
     a, b, c = search.parameters.calibration.astype(np.float64)
     with np.errstate(divide="ignore", over="ignore"):

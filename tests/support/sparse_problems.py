@@ -12,12 +12,15 @@ from support.strategies import label_rows, sparse_rows
 from labeltree import LabelTree
 from labeltree.config import Config
 from labeltree.data.rows import LabelRows, SparseRows
-from labeltree.experts.tree_search import TreeSearch
-from labeltree.kernels.sparse.arrays import Rows, SparseParameters
+from labeltree.experts.tree_search import TreeExpert
+from labeltree.kernels.sparse.arrays import SparseParameters
+from labeltree.nodes import KINDS
 from labeltree.nodes.sparse.fitting import SparseFit, choose_held_out, fit_sparse
-from labeltree.nodes.sparse.picked import PickedTasks
-from labeltree.nodes.sparse.tasks import Scratch, Tasks
+from labeltree.nodes.sparse.gathering import Scratch
+from labeltree.nodes.sparse.plan import Plan, make_plan
+from labeltree.nodes.sparse.tasks import gather, train
 from labeltree.parallel import Pool
+from labeltree.query import query_all
 from labeltree.reference import sparse as reference
 from labeltree.reference.sparse import BIAS, Weights
 
@@ -46,32 +49,38 @@ def fit(
     heard: list[float] = []
     with Pool(threads) as pool:
         fitted = fit_sparse(
-            X, Y, problem.tree, config, weight=weight, seed=seed, pool=pool, report=heard.append
+            X, Y, problem.tree, resolved(config, Y), weight=weight, seed=seed, pool=pool, report=heard.append
         )
     return fitted, heard
 
 
+def resolved(config: Config, Y: LabelRows) -> Config:
+    """As the driver hands it to sparse nodes."""
+    return KINDS["sparse"].resolve(config, Y.n_labels, Y.examples_per_label)
+
+
+def plan_of(problem: Problem, config: Config, *, seed: int = 3) -> Plan:
+    X, Y, weight = arrays_of(problem)
+    held_out = choose_held_out(weight)
+    return make_plan(X, Y, problem.tree, resolved(config, Y), weight=weight, held_out=held_out, seed=seed)
+
+
+def numbers_of(plan: Plan) -> list[int]:
+    """The tasks with anything to learn."""
+    return np.flatnonzero(plan.cost > 0).tolist()
+
+
 def solve(problem: Problem, config: Config, *, seed: int = 3) -> dict[int, Weights]:
     """The weights of each learned node as the kernel leaves them, before they are pruned and rounded."""
-    X, Y, weight = arrays_of(problem)
-    held_out = np.zeros(X.n_rows, np.bool_)
-    held_out[choose_held_out(weight)] = True
-    kind = PickedTasks if config.link == "hsm" else Tasks
-    tasks = kind(Rows(*X[:3], weight, held_out), Y, problem.tree, config, seed)
-    l1 = config.l1 if config.solver == "dual" else 0.0
-    found: dict[int, Weights] = {}
-
-    def keep(chunk: int, weights: NDArray[np.float32], features: NDArray[np.int32]) -> Any:
-        names = features.tolist() + [BIAS] * (config.bias > 0)
-        for node in range(tasks.start[chunk], tasks.start[chunk + 1]):
-            column = weights[:, node - tasks.start[chunk]].astype(float).tolist()
-            if tasks.is_learned[node]:
-                found[node] = reference.shrink(dict(zip(names, column, strict=True)), l1)
-
-    tasks.pack = keep  # type: ignore[method-assign]
-    scratch = Scratch(X.n_columns, X.n_rows)
-    for task in np.flatnonzero(tasks.cost > 0):
-        tasks.solve(int(task), scratch)
+    plan = plan_of(problem, config, seed=seed)
+    scratch, found = Scratch(plan), {}
+    for number in numbers_of(plan):
+        task, first = gather(plan, number, scratch), int(plan.starts_of(number)[0])
+        *_, weights = train(task)
+        names = task.material.features.tolist() + [BIAS] * (config.bias > 0)
+        for child in np.flatnonzero(task.is_learned).tolist():
+            column = dict(zip(names, weights[:, child].astype(float).tolist(), strict=True))
+            found[first + child] = reference.shrink(column, float(task.method.l1))
     return found
 
 
@@ -137,5 +146,7 @@ def marginals(
     """(n_rows, n_labels) by the kernel."""
     labels = np.tile(np.arange(tree.n_labels, dtype=np.int32), len(rows))
     asked = (np.arange(len(rows) + 1) * tree.n_labels, labels)
-    search = TreeSearch(tree, parameters, n_features)
-    return search.score(sparse_rows(rows, n_features)[:3], asked, False).reshape(len(rows), tree.n_labels)
+    search = TreeExpert(tree, "sparse", parameters, n_features)
+    return search.score(sparse_rows(rows, n_features)[:3], asked, query_all()).reshape(
+        len(rows), tree.n_labels
+    )

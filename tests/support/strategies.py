@@ -11,11 +11,10 @@ from numpy.typing import NDArray
 
 from labeltree import LabelTree
 from labeltree.data.rows import LabelRows, SparseRows
-from labeltree.experts.tree_search import Parameters
 from labeltree.kernels.sparse.arrays import SparseParameters
-from labeltree.nodes.dense.fitting import DenseParameters
-from labeltree.nodes.dense.quantized import quantize
-from labeltree.nodes.sparse.tasks import chunk_starts
+from labeltree.nodes.blocks import chunk_starts
+from labeltree.nodes.dense.quantized import DenseParameters, quantize
+from labeltree.nodes.kind import Parameters
 from labeltree.trees.shapes import build_flat
 
 WIDE = 150  # labels of a flat tree: three blocks of siblings
@@ -103,9 +102,10 @@ def rounded(parameters: DenseParameters) -> DenseParameters:
     return quantize(parameters).floats()
 
 
-def kept(parameters: DenseParameters | SparseParameters) -> Parameters:
-    """Parameters as a model keeps them."""
-    return quantize(parameters) if isinstance(parameters, DenseParameters) else parameters
+def kept(parameters: DenseParameters | SparseParameters) -> tuple[str, Parameters]:
+    """The kind of nodes, and parameters as a model keeps them."""
+    is_dense = isinstance(parameters, DenseParameters)
+    return ("dense", quantize(parameters)) if is_dense else ("sparse", parameters)
 
 
 def with_link(

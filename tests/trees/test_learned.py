@@ -26,7 +26,7 @@ from labeltree.kernels.links import SIGMOID, SOFTMAX
 from labeltree.model import Model
 from labeltree.nodes import KINDS, LINKS
 from labeltree.nodes.dense import fitting as dense
-from labeltree.nodes.dense.fitting import DenseParameters
+from labeltree.nodes.dense.quantized import DenseParameters
 from labeltree.parallel import Pool
 from labeltree.reference import learned as reference
 from labeltree.reference.learned import Votes
@@ -390,7 +390,7 @@ def groups_below(model: Model) -> list[set[str]]:
 
 def root_objective(model: Model, texts: list[str], Y: list[list[str]]) -> float:
     """J at the root of a model, on these rows."""
-    parameters = model.trees[0].parameters.floats()  # type: ignore[union-attr]
+    parameters = model.experts[0].parameters.floats()  # type: ignore[union-attr]
     problem = Problem(model.label_trees[0], parameters, [])
     rows, ids = model._rows(texts), {name: label for label, name in enumerate(model.label_names)}
     examples = [
@@ -477,7 +477,7 @@ def test_nodes_of_any_kind_are_those_of_the_tree_from_a_file(link: str, tmp_path
         given = {name: value for name, value in LEARNED.items() if name != "arity"}
         given |= dict(link=link, nodes=nodes, tree=str(tmp_path / "learned.tree"))
         from_file = labeltree.train(TRAIN.texts, TRAIN.Y, **with_effect(**given))
-        for one, other in zip(model.trees, from_file.trees, strict=True):
+        for one, other in zip(model.experts, from_file.experts, strict=True):
             assert all(map(np.array_equal, one.parameters, other.parameters))
 
 

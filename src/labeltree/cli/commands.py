@@ -47,7 +47,7 @@ try:
     from labeltree.cli.warm_up import warm_up
     from labeltree.config import Config, make_config
     from labeltree.errors import LabelTreeError, ParameterError
-    from labeltree.query import ALL, check_all_above, check_search
+    from labeltree.query import check_search, make_query
     from labeltree.storage.card import card_of_options
 except KeyboardInterrupt:  # Ctrl-C right after the start: `main` is not there yet to say so
     sys.stderr.write("Interrupted.\n")
@@ -208,11 +208,7 @@ def predict(
 
     A line of output is LABEL<TAB>PROBABILITY, repeated, the most probable first. Labels in INPUT are ignored.
     """
-    check_search(search, beam)  # before the model is read
-    if k == ALL:
-        check_all_above(threshold, search)
-    how: dict[str, Any] = dict(normalize=normalize, if_unknown=if_unknown, threads=threads)
-    how |= dict(threshold=threshold, search=search, beam=beam)
+    query = make_query(k, threshold, normalize, search, beam, if_unknown)  # before the model is read
     from labeltree.cli.reports import prediction_json, prediction_lines
     from labeltree.data.bad_lines import BadLines
     from labeltree.features.reading import stream_rows
@@ -221,7 +217,7 @@ def predict(
     loaded = load(model)
     bad_lines = BadLines(skip=skip_bad_lines)
     for rows, _ in stream_rows(loaded.features, loaded.labels, input, fmt, bad_lines):
-        answers = loaded.predict(rows, k, **how)
+        answers = loaded.answer(rows, query, threads)
         print_lines(prediction_json(answers, loaded.knows(rows)) if as_json else prediction_lines(answers))
     report_skipped(bad_lines.skipped, bad_lines.messages)
 
@@ -242,8 +238,8 @@ def prob(
     from labeltree.wording import counted
 
     loaded, rows = load_with_data(model, data, fmt, skip_bad_lines=skip_bad_lines)
-    chances = loaded.probability_rows(rows.rows, rows.labels, normalize=normalize, threads=threads)
-    answers, n_unknown = given_labels(rows.labels, chances, loaded)
+    probabilities = loaded.probability_rows(rows.rows, rows.labels, normalize=normalize, threads=threads)
+    answers, n_unknown = given_labels(rows.labels, probabilities, loaded)
     print_lines(prediction_json(answers) if as_json else prediction_lines(answers))
     if n_unknown:
         click.echo(f"Left out {counted(n_unknown, 'label')} of {data}: unknown to the model.", err=True)

@@ -21,12 +21,11 @@ from labeltree.wording import align, counted, duration, size
 
 if TYPE_CHECKING:
     from labeltree.metrics.testing import Measures
-    from labeltree.model import Model
+    from labeltree.model import Answers, Model
     from labeltree.training.needs import Estimate
     from labeltree.tree import LabelTree
 
-_RISEN = 1.05  # the first loss is of a part of an epoch, so a little more may be chance
-Answers = Sequence[Sequence[tuple[str, float]]]
+_RISEN = 1.05  # the first loss is of a part of an epoch, so a little more means nothing
 _ALL_KNOWN = repeat(True)
 _UNKNOWN = {"unknown": True}
 
@@ -51,7 +50,7 @@ def _number(value: float) -> str:
 
 def prediction_lines(answers: Answers) -> list[str]:
     """A line per row: ``label<TAB>probability``, repeated."""
-    return ["\t".join(f"{name.translate(ESCAPES)}\t{chance:.6g}" for name, chance in row) for row in answers]
+    return ["\t".join(f"{name.translate(ESCAPES)}\t{p:.6g}" for name, p in row) for row in answers]
 
 
 def prediction_json(answers: Answers, known: Iterable[bool] = _ALL_KNOWN) -> list[str]:
@@ -66,12 +65,12 @@ def _json_label(name: str, probability: float) -> dict[str, Any]:
     return {"label": name, "probability": float(f"{probability:.6g}")}
 
 
-def given_labels(labels: LabelRows, chances: NDArray[np.float32], model: Model) -> tuple[Answers, int]:
+def given_labels(labels: LabelRows, probabilities: NDArray[np.float32], model: Model) -> tuple[Answers, int]:
     """The known labels of each row with their probabilities, and how many are not known."""
     names, bounds = model.label_names, labels.indptr.tolist()
-    pairs = list(zip(labels.indices.tolist(), chances.tolist(), strict=True))
+    pairs = list(zip(labels.indices.tolist(), probabilities.tolist(), strict=True))
     answers = [
-        [(names[label], chance) for label, chance in pairs[start:stop] if label >= 0]
+        [(names[label], p) for label, p in pairs[start:stop] if label >= 0]
         for start, stop in pairwise(bounds)
     ]
     return answers, int(np.count_nonzero(labels.indices < 0))
@@ -82,12 +81,13 @@ def training_lines(
 ) -> list[str]:
     """What was trained, in a few lines; ``losses`` are the first and the last of each tree."""
     depths = [tree.statistics()["depth_max"] for tree in model.label_trees]
+    shape = f"{counted(len(depths), 'tree')}, depth {max(depths):.0f}; " if depths else ""
     last = [pair[1] for pair in losses.values()]
     loss = f"loss {sum(last) / len(last):.4f}; " if last else ""
     return [
         *_warnings(model, losses),
         f"Trained on {model.n_examples:,} rows, {model.n_labels:,} labels, {model.n_features:,} features; "
-        f"{counted(len(depths), 'tree')}, depth {max(depths):.0f}; {loss}{duration(seconds)}.",
+        f"{shape}{loss}{duration(seconds)}.",
         f"Model written to {path} ({size(path.stat().st_size)}).",
     ]
 
@@ -160,9 +160,10 @@ def inspect_lines(facts: Mapping[str, Any]) -> list[str]:
             continue
         elif name == "card":
             lines += ["card:", *(f"  {key}: {text}" for key, text in value.items())] if value else []
-        elif name == "trees":
-            for number, tree in enumerate(value, start=1):
-                lines += [f"tree {number}:", *(f"  {_fact(key, item)}" for key, item in tree.items())]
+        elif isinstance(value, list):  # of the experts of a kind, such as "trees"
+            for number, expert in enumerate(value, start=1):
+                lines.append(f"{name.removesuffix('s')} {number}:")
+                lines += [f"  {_fact(key, item)}" for key, item in expert.items()]
         else:
             lines.append(_fact(name, value))
     return lines

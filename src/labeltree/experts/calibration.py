@@ -13,9 +13,10 @@ from numpy.typing import NDArray
 
 from labeltree.config import Config
 from labeltree.data.rows import LabelRows, TrainingRows, take_rows
-from labeltree.experts.tree_search import TreeSearch
+from labeltree.experts.tree_search import TreeExpert
 from labeltree.nodes.kind import Fit, Parameters
 from labeltree.parallel import Pool, row_slices
+from labeltree.query import make_query
 from labeltree.tree import LabelTree
 
 LABELS_PER_ROW = 5
@@ -33,14 +34,15 @@ def calibrate(
         return fit.parameters
     X, Y, weight = rows
     arrays = take_rows((X.indptr, X.indices, X.values), fit.held_out)
-    search = TreeSearch(tree, fit.without_held_out, X.n_columns, config.link)
+    search = TreeExpert(tree, kind, fit.without_held_out, X.n_columns, config.link)
     k = min(LABELS_PER_ROW, tree.n_labels)
+    query = make_query(k)
     ids = np.empty((len(fit.held_out), k), np.int32)
     probabilities = np.empty((len(fit.held_out), k), np.float32)
 
     def find(rows: slice) -> None:
         part = arrays[0][rows.start : rows.stop + 1], arrays[1], arrays[2]
-        search.topk(part, k, np.float32(0.0), False, ids[rows], probabilities[rows])
+        search.topk(part, query, ids[rows], probabilities[rows])
 
     pool.map(find, row_slices(len(fit.held_out), 4 * pool.threads))
     is_right = np.isin(fit.held_out[:, None] * Y.n_labels + ids, _pairs(Y, fit.held_out))

@@ -1,4 +1,4 @@
-"""Several trees over many rows: the exact combination of their answers, shared out among threads."""
+"""Several experts over many rows: the exact average of their answers, shared out among threads."""
 
 from __future__ import annotations
 
@@ -8,57 +8,43 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labeltree.data.rows import Arrays, LabelRows, SparseRows, pointers, take_rows
-from labeltree.experts.tree_search import Found, Labels, TreeSearch
+from labeltree.experts.expert import Above, Expert, Found, Labels
 from labeltree.parallel import Pool, check_threads, row_slices
-from labeltree.query import NO_BEAM
+from labeltree.query import Query
 
 ROWS_PER_THREAD = 128  # below this a second thread costs more than it saves
+_NO_THRESHOLD = np.float32(0.0)
 
 
-def best_of_rows(
-    trees: Sequence[TreeSearch], rows: SparseRows, k: int, threshold: np.float32, normalize: bool,
-    beam: int, threads: int,
-) -> Found:  # fmt: skip
-    """The k best labels of each row and their probabilities; -1 and 0 where there are fewer."""
-    n_found = min(k, trees[0].tree.n_labels)
-    ids = np.full((rows.n_rows, k), -1, np.int32)
-    probabilities = np.zeros((rows.n_rows, k), np.float32)
+def best_of_rows(experts: Sequence[Expert], rows: SparseRows, query: Query, threads: int) -> Found:
+    """The k best labels of each row, at most all, and their probabilities; -1 and 0 where there are fewer."""
+    ids = np.empty((rows.n_rows, query.k), np.int32)
+    probabilities = np.empty((rows.n_rows, query.k), np.float32)
 
     def find(part: slice) -> None:
-        arrays = _part(rows, part)
-        if len(trees) == 1:
-            trees[0].topk(arrays, k, threshold, normalize, ids[part], probabilities[part], beam)
-            return
-        best = best_of_trees(trees, arrays, n_found, threshold, normalize, beam)
-        ids[part, :n_found], probabilities[part, :n_found] = best
+        best_on_average(experts, _part(rows, part), query, ids[part], probabilities[part])
 
     _by_rows(find, rows.n_rows, threads)
     return ids, probabilities
 
 
-def above_of_rows(
-    trees: Sequence[TreeSearch], rows: SparseRows, threshold: np.float32, normalize: bool, threads: int
-) -> SparseRows:
+def above_of_rows(experts: Sequence[Expert], rows: SparseRows, query: Query, threads: int) -> SparseRows:
     """All labels of at least the threshold: rows of probabilities over label ids."""
-    parts: dict[int, tuple[NDArray, NDArray, NDArray]] = {}
+    parts: dict[int, Above] = {}
 
     def find(part: slice) -> None:
-        arrays = _part(rows, part)
-        if len(trees) == 1:
-            parts[part.start] = trees[0].above(arrays, threshold, normalize)
-        else:
-            parts[part.start] = above_average(trees, arrays, threshold, normalize)
+        parts[part.start] = above_on_average(experts, _part(rows, part), query)
 
     _by_rows(find, rows.n_rows, threads)
     found = [parts[start] for start in sorted(parts)]
     lengths = np.concatenate([np.empty(0, np.int64), *(part[0] for part in found)])
     ids = np.concatenate([np.empty(0, np.int32), *(part[1] for part in found)])
     values = np.concatenate([np.empty(0, np.float32), *(part[2] for part in found)])
-    return SparseRows(pointers(lengths), ids, values, trees[0].tree.n_labels)
+    return SparseRows(pointers(lengths), ids, values, experts[0].n_labels)
 
 
 def score_rows(
-    trees: Sequence[TreeSearch], rows: SparseRows, labels: LabelRows, normalize: bool, threads: int
+    experts: Sequence[Expert], rows: SparseRows, labels: LabelRows, query: Query, threads: int
 ) -> NDArray[np.float32]:
     """The probability of each given label of each row."""
     out = np.zeros(len(labels.indices), np.float32)
@@ -67,7 +53,7 @@ def score_rows(
         label_indptr = labels.indptr[part.start : part.stop + 1]
         begin, end = label_indptr[0], label_indptr[-1]
         given = (label_indptr - begin, labels.indices[begin:end])
-        out[begin:end] = average_of_trees(trees, _part(rows, part), given, normalize)
+        out[begin:end] = average_score(experts, _part(rows, part), given, query)
 
     _by_rows(score, rows.n_rows, threads)
     return out
@@ -99,64 +85,61 @@ def merge_labels(rows: NDArray[np.int64], ids: NDArray[np.int32], n_rows: int) -
     return pointers(counts), ids[keep]
 
 
-def average_of_trees(
-    trees: Sequence[TreeSearch], arrays: Arrays, labels: Labels, normalize: bool
+def average_score(
+    experts: Sequence[Expert], arrays: Arrays, labels: Labels, query: Query
 ) -> NDArray[np.float32]:
+    """As :meth:`Expert.score` for the average."""
     total = np.zeros(len(labels[1]))
-    for search in trees:
-        total += search.score(arrays, labels, normalize)
-    return (total / len(trees)).astype(np.float32)
+    for expert in experts:
+        total += expert.score(arrays, labels, query)
+    return (total / len(experts)).astype(np.float32)
 
 
-def best_of_trees(
-    trees: Sequence[TreeSearch],
-    arrays: Arrays,
-    k: int,
-    threshold: np.float32,
-    normalize: bool,
-    beam: int = NO_BEAM,
-) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
-    """The exact k best labels by average probability, by Fagin's threshold algorithm.
+def best_on_average(
+    experts: Sequence[Expert], arrays: Arrays, query: Query,
+    out_ids: NDArray[np.int32], out_probabilities: NDArray[np.float32],
+) -> None:  # fmt: skip
+    """As :meth:`Expert.topk` for the average, exact by Fagin's threshold algorithm.
 
-    Each tree gives its best ``depth`` labels; those are scored in all trees. No other label can have a higher
-    average than the average of the trees' last ones: rows whose k-th label beats that are done, the others
-    go on with twice the depth. With a beam the trees give the best labels that their beams find, which may be
-    fewer (and then the last one's probability is 0), and the answer is no longer exact.
+    Each expert gives its best ``depth`` labels; those are scored by all. No other label can have a higher
+    average than the average of the experts' last ones: rows whose k-th label beats that are done, the others
+    go on with twice the depth. With a beam the experts give the best labels that their beams find, which may
+    be fewer (and then the last one's probability is 0), and the answer is no longer exact.
     """
-    n_rows, n_labels = len(arrays[0]) - 1, trees[0].tree.n_labels
-    out_ids = np.full((n_rows, k), -1, np.int32)
-    out_probabilities = np.zeros((n_rows, k), np.float32)
-    open_rows = np.arange(n_rows)
-    depth = k + 1  # where all trees agree on the k-th label, only the next one can tell that it is safe
+    if len(experts) == 1:
+        experts[0].topk(arrays, query, out_ids, out_probabilities)
+        return
+    n_labels, open_rows = experts[0].n_labels, np.arange(len(arrays[0]) - 1)
+    depth = query.k + 1  # where all agree on the k-th label, only the next one can tell that it is safe
     while len(open_rows):
         depth = min(depth, n_labels)
         part = take_rows(arrays, open_rows)
-        ids = np.empty((len(trees), len(open_rows), depth), np.int32)
+        ids = np.empty((len(experts), len(open_rows), depth), np.int32)
         probabilities = np.empty(ids.shape, np.float32)
-        for number, search in enumerate(trees):
-            search.topk(part, depth, np.float32(0.0), normalize, ids[number], probabilities[number], beam)
+        deeper = query._replace(k=depth, threshold=_NO_THRESHOLD)
+        for number, expert in enumerate(experts):
+            expert.topk(part, deeper, ids[number], probabilities[number])
         bound = probabilities[:, :, -1].sum(axis=0, dtype=np.float64)
-        labels, average = _average_of_found(trees, part, ids, probabilities, normalize)
-        best_ids, best = _best_per_row(labels, average, k)
+        labels, average = _average_of_found(experts, part, ids, probabilities, query)
+        best_ids, best = _best_per_row(labels, average, query.k)
         # A little more than the bound, as averages are rounded in another order. With a bound of 0 all other
-        # labels have probability 0, and each tree gave those of the lowest ids.
-        done = (best[:, -1] > bound / len(trees) * (1 + 1e-5)) | (bound == 0.0) | (depth == n_labels)
-        best_ids[best < threshold], best[best < threshold] = -1, 0.0
+        # labels have probability 0, and each expert gave those of the lowest ids.
+        done = (best[:, -1] > bound / len(experts) * (1 + 1e-5)) | (bound == 0.0) | (depth == n_labels)
+        best_ids[best < query.threshold], best[best < query.threshold] = -1, 0.0
         out_ids[open_rows[done]], out_probabilities[open_rows[done]] = best_ids[done], best[done]
         open_rows = open_rows[~done]
         depth *= 2
-    return out_ids, out_probabilities
 
 
 def _average_of_found(
-    trees: Sequence[TreeSearch],
+    experts: Sequence[Expert],
     arrays: Arrays,
     ids: NDArray[np.int32],
     probabilities: NDArray[np.float32],
-    normalize: bool,
+    query: Query,
 ) -> tuple[Labels, NDArray[np.float32]]:
-    """All labels that some tree found for a row, with their averages; a tree is asked for the others only."""
-    n_rows, n_labels = ids.shape[1], trees[0].tree.n_labels
+    """All labels that some expert found for a row, with their averages; each is asked for the others only."""
+    n_rows, n_labels = ids.shape[1], experts[0].n_labels
     is_label = ids >= 0
     row_of = np.broadcast_to(np.arange(n_rows)[:, None], ids.shape[1:])
     rows = np.broadcast_to(row_of, ids.shape)
@@ -164,15 +147,15 @@ def _average_of_found(
     merged_rows = np.repeat(np.arange(n_rows), np.diff(indptr))
     keys = merged_rows * n_labels + merged
     total = np.zeros(len(merged))
-    for number, search in enumerate(trees):
-        own = is_label[number] & search.scores_alike
+    for number, expert in enumerate(experts):
+        own = is_label[number] & expert.scores_alike
         place = np.searchsorted(keys, row_of[own] * n_labels + ids[number][own])
         is_asked = np.ones(len(merged), bool)
         is_asked[place] = False
         total[place] += probabilities[number][own]
         asked = pointers(np.bincount(merged_rows[is_asked], minlength=n_rows)), merged[is_asked]
-        total[is_asked] += search.score(arrays, asked, normalize)
-    return (indptr, merged), (total / len(trees)).astype(np.float32)
+        total[is_asked] += expert.score(arrays, asked, query)
+    return (indptr, merged), (total / len(experts)).astype(np.float32)
 
 
 def _best_per_row(
@@ -189,15 +172,15 @@ def _best_per_row(
     return best_ids, best
 
 
-def above_average(
-    trees: Sequence[TreeSearch], arrays: Arrays, threshold: np.float32, normalize: bool
-) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32]]:
-    """As :meth:`TreeSearch.above` for the average: a label that reaches it must reach it in some tree too."""
+def above_on_average(experts: Sequence[Expert], arrays: Arrays, query: Query) -> Above:
+    """As :meth:`Expert.above` for the average: a label that reaches it must reach it for some expert too."""
+    if len(experts) == 1:
+        return experts[0].above(arrays, query)
     n_rows = len(arrays[0]) - 1
-    found = [search.above(arrays, threshold, normalize) for search in trees]
+    found = [expert.above(arrays, query) for expert in experts]
     rows = np.concatenate([np.repeat(np.arange(n_rows), lengths) for lengths, _, _ in found])
     indptr, ids = merge_labels(rows, np.concatenate([ids for _, ids, _ in found]), n_rows)
-    average = average_of_trees(trees, arrays, (indptr, ids), normalize)
-    keep = average >= threshold
+    average = average_score(experts, arrays, (indptr, ids), query)
+    keep = average >= query.threshold
     row_of = np.repeat(np.arange(n_rows), np.diff(indptr))
     return np.bincount(row_of[keep], minlength=n_rows), ids[keep], average[keep]

@@ -1,102 +1,76 @@
-"""Search of one tree over arrays."""
+"""A label tree as an expert: its search over arrays, for any kind of nodes and any link."""
 
 from __future__ import annotations
 
-import threading
+import dataclasses
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from labeltree.data.rows import Arrays
-from labeltree.errors import ParameterError, show
+from labeltree.errors import CorruptedModelError
+from labeltree.experts.expert import Above, Expert, Found, Labels, Saved
 from labeltree.kernels.check import CANONICAL
 from labeltree.kernels.links import link_code
-from labeltree.kernels.sparse.arrays import SparseParameters
-from labeltree.nodes.dense.quantized import QuantizedParameters
-from labeltree.nodes.sparse.tasks import chunk_starts
-from labeltree.parameter import plain
-from labeltree.query import NO_BEAM
-from labeltree.storage.tensors import read_only
+from labeltree.nodes import KINDS, LINKS
+from labeltree.nodes.kind import Parameters
+from labeltree.query import NO_BEAM, Query
+from labeltree.storage.tensors import read_only, take_kind
 from labeltree.tree import LabelTree
 
 if TYPE_CHECKING:
     from labeltree.features.text import ShortText
-    from labeltree.kernels.search.exact import Kernels
-
-Labels = tuple[NDArray[np.int64], NDArray[np.int32]]  # indptr, label ids
-Found = tuple[NDArray[np.int32], NDArray[np.float32]]  # label ids, probabilities; both (n_rows, k)
-_NO_THRESHOLD = np.float32(0.0)
-LONGEST_ROW = 1 << 14  # entries of a single row that takes the fast path
-
-Parameters = QuantizedParameters | SparseParameters
+    from labeltree.training.job import TrainingJob
 
 
-class OneRow(threading.local):
-    """Room for a single row, in each thread its own."""
-
-    def __init__(self) -> None:
-        self.indices = np.empty(LONGEST_ROW, np.int32)
-        self.values = np.empty(LONGEST_ROW, np.float32)
-
-
-class TreeSearch:
+class TreeExpert(Expert):
     """A tree with its node parameters, ready for the kernels (which get read-only arrays only)."""
 
-    def __init__(self, tree: LabelTree, parameters: Parameters, n_features: int, link: str = "plt") -> None:
-        self.tree, self.link = tree, link
-        arrays = [read_only(array) for array in parameters]
-        self.parameters = type(parameters)(*arrays)
-        # Kernels are imported late, but not anew at each call: a call takes microseconds.
-        prepare = _dense_search if isinstance(parameters, QuantizedParameters) else _sparse_search
-        self.kernels, self.table, self._kept = prepare(tree, arrays, n_features)
-        # Whether a search and `score` give a label the same bits. Dense siblings are summed in fours, a node
-        # alone is not.
-        self.scores_alike = not isinstance(parameters, QuantizedParameters)
+    kind = "tree"
 
-    @property
-    def parameter_bytes(self) -> int:
-        return sum(array.nbytes for array in self.parameters)
+    def __init__(
+        self, tree: LabelTree, nodes: str, parameters: Parameters, n_features: int, link: str = "plt"
+    ) -> None:
+        """``nodes`` is the kind of nodes whose parameters these are."""
+        self.tree, self.nodes, self.link = tree, nodes, link
+        self.trees, self.n_labels = [tree], tree.n_labels
+        self.parameters = type(parameters)(*map(read_only, parameters))
+        self.scores_alike = KINDS[nodes].scores_alike
+        # Kernels are imported late, but not anew at each call: a call takes microseconds.
+        self.kernels, self.table, self._arrays = KINDS[nodes].search(tree, self.parameters, n_features)
 
     def topk(
-        self, arrays: Arrays, k: int, threshold: np.float32, normalize: bool,
-        out_ids: NDArray[np.int32], out_probabilities: NDArray[np.float32], beam: int = NO_BEAM,
-    ) -> None:  # fmt: skip
-        """Fill the k best labels of each row; with a beam the best it finds, -1 where those are fewer."""
-        rows, link = _read_only(arrays), link_code(self.link, normalize)
-        if beam == NO_BEAM:
+        self, arrays: Arrays, query: Query, out_ids: NDArray[np.int32], out_probabilities: NDArray[np.float32]
+    ) -> None:
+        k, threshold, rows = query.k, query.threshold, _read_only(arrays)
+        link = link_code(self.link, query.normalize)
+        if query.beam == NO_BEAM:
             self.kernels.topk(self.table, *rows, k, threshold, link, out_ids, out_probabilities)
         else:
-            self.kernels.beam(self.table, *rows, k, beam, threshold, link, out_ids, out_probabilities)
+            self.kernels.beam(self.table, *rows, k, query.beam, threshold, link, out_ids, out_probabilities)
 
     def topk_row(
-        self, row: OneRow, n: int, norm: int, k: int, threshold: np.float32, normalize: bool
+        self, indices: NDArray[np.int32], values: NDArray[np.float32], n: int, norm: int, query: Query
     ) -> Found | None:
-        """As :meth:`topk` for the first n entries of a row, after their normalisation.
-
-        None if there is something wrong with them.
-        """
+        k, threshold, link = query.k, query.threshold, link_code(self.link, query.normalize)
         ids, probabilities = np.empty((1, k), np.int32), np.empty((1, k), np.float32)
-        link = link_code(self.link, normalize)
         code = self.kernels.topk_row(
-            self.table, row.indices, row.values, n, norm, k, threshold, link, ids, probabilities
+            self.table, indices, values, n, norm, k, threshold, link, ids, probabilities
         )
         return (ids, probabilities) if code == CANONICAL else None
 
-    def topk_text(
-        self, room: ShortText, text: bytes, k: int, threshold: np.float32, normalize: bool
-    ) -> Found | None:
-        """As :meth:`topk` for a short text; None if there is something wrong with it."""
+    def topk_text(self, buffer: ShortText, text: bytes, query: Query) -> Found | None:
+        k, threshold, link = query.k, query.threshold, link_code(self.link, query.normalize)
         ids, probabilities = np.empty((1, k), np.int32), np.empty((1, k), np.float32)
-        link = link_code(self.link, normalize)
-        is_good = self.kernels.topk_text(self.table, room.table, text, k, threshold, link, ids, probabilities)
+        is_good = self.kernels.topk_text(
+            self.table, buffer.table, text, k, threshold, link, ids, probabilities
+        )
         return (ids, probabilities) if is_good else None
 
-    def above(
-        self, arrays: Arrays, threshold: np.float32, normalize: bool
-    ) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32]]:
-        """How many labels each row has above the threshold; their ids, sorted within rows; probabilities."""
-        n_rows, link = len(arrays[0]) - 1, link_code(self.link, normalize)
+    def above(self, arrays: Arrays, query: Query) -> Above:
+        n_rows, threshold, link = len(arrays[0]) - 1, query.threshold, link_code(self.link, query.normalize)
         capacity = max(1024, 8 * n_rows)
         indptr = np.zeros(n_rows + 1, np.int64)
         ids, probabilities = np.empty(capacity, np.int32), np.empty(capacity, np.float32)
@@ -113,54 +87,46 @@ class TreeSearch:
         order = np.lexsort((ids, np.repeat(np.arange(n_rows), lengths)))
         return lengths, ids[order], probabilities[order]
 
-    def score(self, arrays: Arrays, labels: Labels, normalize: bool) -> NDArray[np.float32]:
-        """The probability of each given label of each row."""
-        out, link = np.empty(len(labels[1]), np.float32), link_code(self.link, normalize)
+    def score(self, arrays: Arrays, labels: Labels, query: Query) -> NDArray[np.float32]:
+        out, link = np.empty(len(labels[1]), np.float32), link_code(self.link, query.normalize)
         self.kernels.labels(
             self.table, *_read_only(arrays), read_only(labels[0]), read_only(labels[1]), link, out
         )
         return out
 
+    @property
+    def parameter_bytes(self) -> int:
+        return sum(array.nbytes for array in self.parameters)
 
-def _dense_search(
-    tree: LabelTree, arrays: list[NDArray[Any]], n_features: int
-) -> tuple[Kernels, NDArray[np.int64], list[NDArray[Any]]]:
-    """The kernels, their table, and the arrays that must live as long as it."""
-    from labeltree.kernels.search.dense import KERNELS, dense_table
+    def statistics(self) -> dict[str, Any]:
+        return self.tree.statistics()
 
-    kept = [*_tree_arrays(tree), *arrays]
-    return KERNELS, dense_table(kept, _max_children(tree)), kept
+    def tensors(self, number: int) -> dict[str, NDArray]:
+        of_nodes = {f"nodes.{number}.{name}": array for name, array in self.parameters._asdict().items()}
+        return self.tree.tensors(f"tree.{number}") | of_nodes
 
+    def metadata(self) -> dict[str, Any]:
+        return {"nodes": self.nodes, "link": self.link}
 
-def _sparse_search(
-    tree: LabelTree, arrays: list[NDArray[Any]], n_features: int
-) -> tuple[Kernels, NDArray[np.int64], list[NDArray[Any]]]:
-    from labeltree.kernels.search.sparse import KERNELS, sparse_table
+    @classmethod
+    def from_saved(cls, saved: Saved) -> TreeExpert:
+        nodes = take_kind(KINDS, saved.metadata["nodes"], "nodes")
+        link = take_kind(LINKS, saved.metadata["link"], "link")
+        tree = LabelTree.from_tensors(saved.tensors, f"tree.{saved.number}")
+        if tree.n_labels != saved.n_labels:
+            raise CorruptedModelError(
+                f"tree.{saved.number} has {tree.n_labels} labels instead of {saved.n_labels}"
+            )
+        config = dataclasses.replace(saved.config, nodes=nodes.name, link=link.name)
+        parameters = nodes.take(saved.tensors, f"nodes.{saved.number}", tree, saved.n_features, config)
+        return cls(tree, nodes.name, parameters, saved.n_features, link.name)
 
-    starts = chunk_starts(tree)
-    chunk = np.repeat(np.arange(len(starts) - 1, dtype=np.int32), np.diff(starts))
-    kept = [*_tree_arrays(tree), chunk, starts, *arrays]
-    return KERNELS, sparse_table(kept, _max_children(tree), n_features), kept
+    @classmethod
+    def train(cls, job: TrainingJob) -> Sequence[Expert]:
+        from labeltree.experts.tree_training import train_trees  # and with it all that trains
 
-
-def _max_children(tree: LabelTree) -> int:
-    return max(1, int(tree.n_children.max()))
-
-
-def _tree_arrays(tree: LabelTree) -> list[NDArray[np.int32]]:
-    return [tree.parent, tree.first_child, tree.n_children, tree.label, tree.leaf_of_label]
+        return train_trees(job)
 
 
 def _read_only(arrays: Arrays) -> Arrays:
     return read_only(arrays[0]), read_only(arrays[1]), read_only(arrays[2])
-
-
-def check_threshold(threshold: Any) -> np.float32:
-    if type(threshold) is float and threshold == 0.0:  # the default, for the sake of single rows
-        return _NO_THRESHOLD
-    threshold = plain(threshold)
-    if type(threshold) not in (int, float):
-        raise ParameterError(f"threshold must be a number from 0 to 1, but is {show(threshold)}")
-    if not 0.0 <= threshold <= 1.0:
-        raise ParameterError(f"threshold must be from 0 to 1, but is {show(threshold)}")
-    return np.float32(threshold)

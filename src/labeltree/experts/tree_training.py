@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from labeltree.config import Config
+from labeltree.config import Config, chosen_by_data
 from labeltree.experts.calibration import calibrate
+from labeltree.experts.tree_search import TreeExpert
 from labeltree.nodes import KINDS
-from labeltree.nodes.kind import FitInput, FitProgress, Parameters
+from labeltree.nodes.kind import FitInput, FitProgress
 from labeltree.training.job import TrainingJob
 from labeltree.training.progress import Callback, Progress, stage
 from labeltree.tree import LabelTree
@@ -24,7 +25,7 @@ def resolve(config: Config, n_labels: int, examples_per_label: float) -> dict[st
     return {kind: KINDS[kind].resolve(config, n_labels, examples_per_label) for kind in kinds}
 
 
-def train_trees(job: TrainingJob) -> list[tuple[LabelTree, Parameters]]:
+def train_trees(job: TrainingJob) -> list[TreeExpert]:
     """All trees of the config, each with all its kinds of nodes."""
     config, Y = job.config, job.rows.Y
     resolved = resolve(config, Y.n_labels, Y.examples_per_label)
@@ -48,7 +49,10 @@ def train_trees(job: TrainingJob) -> list[tuple[LabelTree, Parameters]]:
             tell(1.0)
             watch = _watch(config, number, job.report)
             fit = KINDS[kind].fit(FitInput(job.rows, tree, own.config, seed, job.pool, watch))
-            trained.append((tree, calibrate(kind, fit, tree, job.rows, own.config, job.pool)))
+            parameters = calibrate(kind, fit, tree, job.rows, own.config, job.pool)
+            expert = TreeExpert(tree, kind, parameters, job.rows.X.n_columns, config.link)
+            expert.chosen = chosen_by_data(config, own.config)
+            trained.append(expert)
     return trained
 
 

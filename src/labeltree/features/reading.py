@@ -2,24 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from labeltree.data.bad_lines import BadLines, shorten
-from labeltree.data.formats import UTF8_MARK, check_format, detect_format
+from labeltree.data.bad_lines import BadLines
+from labeltree.data.formats import check_format
 from labeltree.data.opening import Source
-from labeltree.data.reading import read_blocks
 from labeltree.data.rows import LabelRows, SparseRows, join_labels, join_rows
-from labeltree.data.xmlc import read_xmlc
-from labeltree.errors import DataError
+from labeltree.features.features import Features
 from labeltree.features.strings import StringTable
-from labeltree.features.text import TextFeatures
-from labeltree.features.vectors import VectorFeatures
-
-Features = TextFeatures | VectorFeatures
-
-_XMLC_BEGINNING = re.compile(rb"[\d,]+(?::\S*)?")  # the first word of a row: labels, or a feature
 
 
 def stream_rows(
@@ -28,17 +19,7 @@ def stream_rows(
     """Features and labels (-1: not in the table) of some rows at a time. XMLC rows come all at once."""
     check_format(fmt)
     with Source(path) as source:
-        if isinstance(features, VectorFeatures):
-            yield _read_vectors(features, labels, source, fmt, bad_lines)
-            return
-        found = detect_format(source.first_bytes, source.path) if fmt == "auto" else fmt
-        if found == "xmlc":
-            hint = "; if it is text that only begins like one, set the format: --format fasttext"
-            raise DataError(
-                f"{source.name}: an XMLC file, but the model was trained on text{hint * (fmt == 'auto')}"
-            )
-        for block in read_blocks(source, found, bad_lines=bad_lines):
-            yield features.transform([block], labels, bad_lines)
+        yield from features.read(source, labels, fmt, bad_lines)
 
 
 def read_rows(
@@ -48,22 +29,3 @@ def read_rows(
     parts = list(stream_rows(features, labels, path, fmt, bad_lines))
     rows = join_rows([rows for rows, _ in parts], features.n_columns)
     return rows, join_labels([labels for _, labels in parts], len(labels))
-
-
-def _read_vectors(
-    features: VectorFeatures, labels: StringTable, source: Source, fmt: str, bad_lines: BadLines
-) -> tuple[SparseRows, LabelRows]:
-    if fmt not in ("auto", "xmlc"):
-        raise DataError(
-            f"{source.name}: the model was trained on numbered features, so its input must be XMLC rows "
-            f"like 3:0.5 9:1, but the format is {fmt}"
-        )
-    words = source.first_bytes.removeprefix(UTF8_MARK).split(maxsplit=1)
-    if fmt == "auto" and words and not _XMLC_BEGINNING.fullmatch(words[0]) and not bad_lines.skip:
-        raise DataError(
-            f"{source.name}: begins like text ({shorten(words[0])}), but the model was trained on vectors; "
-            "give XMLC rows like 3:0.5 9:1, or train a model on text"
-        )
-    return read_xmlc(
-        source, bad_lines=bad_lines, n_columns=features.n_columns, n_labels=len(labels), header="optional"
-    )

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from labeltree.config import Config
 from labeltree.data.bad_lines import BadLines
+from labeltree.data.formats import detect_format
+from labeltree.data.matrices import is_sparse, sparse_rows
 from labeltree.data.memory import texts_to_block
+from labeltree.data.opening import Source
+from labeltree.data.reading import read_blocks
 from labeltree.data.rows import Block, LabelRows, SparseRows
-from labeltree.errors import CorruptedModelError
+from labeltree.errors import CorruptedModelError, DataError, show
 from labeltree.features.counting import (
     MOST_IDF,
     LabelCollector,
@@ -24,6 +29,7 @@ from labeltree.features.counting import (
     inverse_document_frequency,
     number_columns,
 )
+from labeltree.features.features import Features, is_list
 from labeltree.features.splitting import make_scratch, split_block, text_options
 from labeltree.features.strings import StringTable
 from labeltree.features.vectors import NORM_CODES
@@ -38,9 +44,10 @@ SHORT_TEXT = 1 << 14  # characters; a single text up to this length takes the fa
 _NO_ROWS: NDArray[np.int32] = np.empty(0, np.int32)
 
 
-class TextFeatures:
+class TextFeatures(Features):
     """Maps text to sparse rows. Columns: the words by falling frequency, then the buckets of n-grams."""
 
+    input = "text"
     norm_of_rows = NORM_NONE  # a prepared row stays as it is
 
     def __init__(
@@ -51,13 +58,10 @@ class TextFeatures:
         # (n_buckets,) a bucket's column, or -1; empty without n-grams
         self.bucket_row = read_only(bucket_row)
         self.idf = read_only(idf)  # (n_columns,)
+        self.n_columns = len(idf)
         self._tf = TF_COUNT if config.weighted_words else TF_CODES[config.tf]
         self._norm = NORM_CODES[config.row_norm]
         self._of_thread = threading.local()
-
-    @property
-    def n_columns(self) -> int:
-        return len(self.idf)
 
     @classmethod
     def fit(
@@ -84,6 +88,28 @@ class TextFeatures:
         features._weigh(rows)
         return features, labels, rows, collected.rows(len(labels))
 
+    def given_rows(self, X: Any) -> SparseRows:
+        if type(X) is SparseRows or is_sparse(X):
+            return sparse_rows(X, self.n_columns)
+        if not is_list(X):
+            raise DataError(f"X must be a list of texts, but is {show(X)}; wrap a single text in a list")
+        return self.transform_texts(X if type(X) is list else list(X))
+
+    def prepared(self, rows: SparseRows) -> SparseRows:
+        return rows
+
+    def read(
+        self, source: Source, labels: StringTable, fmt: str, bad_lines: BadLines
+    ) -> Iterator[tuple[SparseRows, LabelRows]]:
+        found = detect_format(source.first_bytes, source.path) if fmt == "auto" else fmt
+        if found == "xmlc":
+            hint = "; if it is text that only begins like one, set the format: --format fasttext"
+            raise DataError(
+                f"{source.name}: an XMLC file, but the model was trained on text{hint * (fmt == 'auto')}"
+            )
+        for block in read_blocks(source, found, bad_lines=bad_lines):
+            yield self.transform([block], labels, bad_lines)
+
     def transform(
         self, blocks: Iterable[Block], labels: StringTable, bad_lines: BadLines | None = None
     ) -> tuple[SparseRows, LabelRows]:
@@ -104,7 +130,6 @@ class TextFeatures:
         return self.transform([texts_to_block(texts)], StringTable(1))[0]
 
     def tensors(self) -> dict[str, NDArray]:
-        """Everything but the config, by name, for the model file."""
         data, offsets = self.words.tensors()
         return {
             "features.words": data,
@@ -115,7 +140,6 @@ class TextFeatures:
 
     @classmethod
     def from_tensors(cls, tensors: Mapping[str, NDArray], config: Config) -> TextFeatures:
-        """The features whose :meth:`tensors` these are."""
         data = take_tensor(tensors, "features.words", np.uint8)
         offsets = take_tensor(tensors, "features.word_offsets", np.int64)
         bucket_row = take_tensor(tensors, "features.bucket_row", np.int32)
@@ -140,19 +164,15 @@ class TextFeatures:
         )
 
     def short_text(self, text: str) -> tuple[ShortText, bytes] | None:
-        """What a kernel needs to take a text as :meth:`transform` does: where all arrays are, and the bytes.
-
-        None where :meth:`transform` must do it: the text is too long or not a good one, or the words have
-        hashes of their own.
-        """
+        """None too where a text is too long or not a good one, or the words have hashes of their own."""
         if len(text) > SHORT_TEXT or not self.words.has_public_hashes:
             return None
         try:
-            room: ShortText = self._of_thread.short
+            buffer: ShortText = self._of_thread.short
         except AttributeError:
-            room = self._of_thread.short = ShortText(self)
+            buffer = self._of_thread.short = ShortText(self)
         try:
-            return room, text.encode()
+            return buffer, text.encode()
         except UnicodeEncodeError:
             return None
 

@@ -2,37 +2,56 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from labeltree.config import Config
-from labeltree.data.rows import SparseRows
+from labeltree.data.bad_lines import BadLines, shorten
+from labeltree.data.formats import UTF8_MARK
+from labeltree.data.matrices import sparse_rows
+from labeltree.data.opening import Source
+from labeltree.data.rows import LabelRows, SparseRows
+from labeltree.data.xmlc import read_xmlc
 from labeltree.errors import CorruptedModelError, DataError
+from labeltree.features.features import Features
+from labeltree.features.strings import StringTable
 from labeltree.kernels.text.counts import NORM_L2, NORM_MEAN, NORM_NONE, TF_COUNT, weigh_rows
 from labeltree.storage.tensors import read_only, take_tensor
 
 NORM_CODES = {"none": NORM_NONE, "l2": NORM_L2, "mean": NORM_MEAN}
 
 _NO_IDF: NDArray[np.float32] = np.empty(0, np.float32)
+_XMLC_BEGINNING = re.compile(rb"[\d,]+(?::\S*)?")  # the first word of a row: labels, or a feature
 
 
-class VectorFeatures:
+class VectorFeatures(Features):
     """Maps sparse rows to sparse rows of length 1 (l2), of absolute sum 1 (mean), or to themselves."""
+
+    input = "vectors"
 
     def __init__(self, config: Config, n_columns: int) -> None:
         self.config = config
         self.n_columns = n_columns
-        self.norm_of_rows = NORM_CODES[config.row_norm]  # what is done to a prepared row
+        self.norm_of_rows = NORM_CODES[config.row_norm]
 
     @classmethod
     def fit(cls, rows: SparseRows, config: Config) -> tuple[VectorFeatures, SparseRows]:
         features = cls(config, rows.n_columns)
-        return features, features.transform(rows)
+        return features, features.prepared(rows)
 
-    def transform(self, rows: SparseRows) -> SparseRows:
-        """Normalised rows; the caller's arrays stay as they are."""
+    def given_rows(self, X: Any) -> SparseRows:
+        if _holds_text(X):
+            raise DataError(
+                f"X is text, but the model was trained on vectors; give a matrix of {self.n_columns} columns"
+            )
+        return sparse_rows(X, self.n_columns)
+
+    def prepared(self, rows: SparseRows) -> SparseRows:
+        """Normalised; the caller's arrays stay as they are."""
         if rows.n_columns != self.n_columns:
             raise DataError(
                 f"X has {rows.n_columns} features, but the model was trained with {self.n_columns}"
@@ -46,14 +65,39 @@ class VectorFeatures:
         )
         return SparseRows(indptr, indices, values, self.n_columns)
 
+    def read(
+        self, source: Source, labels: StringTable, fmt: str, bad_lines: BadLines
+    ) -> Iterator[tuple[SparseRows, LabelRows]]:
+        """XMLC rows, all at once."""
+        if fmt not in ("auto", "xmlc"):
+            raise DataError(
+                f"{source.name}: the model was trained on numbered features, so its input must be XMLC rows "
+                f"like 3:0.5 9:1, but the format is {fmt}"
+            )
+        words = source.first_bytes.removeprefix(UTF8_MARK).split(maxsplit=1)
+        if fmt == "auto" and words and not _XMLC_BEGINNING.fullmatch(words[0]) and not bad_lines.skip:
+            raise DataError(
+                f"{source.name}: begins like text ({shorten(words[0])}), but the model was trained on "
+                "vectors; give XMLC rows like 3:0.5 9:1, or train a model on text"
+            )
+        yield read_xmlc(
+            source, bad_lines=bad_lines, n_columns=self.n_columns, n_labels=len(labels), header="optional"
+        )
+
     def tensors(self) -> dict[str, NDArray]:
-        """Everything but the config, by name, for the model file."""
         return {"features.n_columns": np.array([self.n_columns], np.int64)}
 
     @classmethod
     def from_tensors(cls, tensors: Mapping[str, NDArray], config: Config) -> VectorFeatures:
-        """The features whose :meth:`tensors` these are."""
         n_columns = take_tensor(tensors, "features.n_columns", np.int64)
         if len(n_columns) != 1 or not 0 <= n_columns[0] < 2**31:
             raise CorruptedModelError(f"features.n_columns is not one number of columns: {n_columns[:3]}")
         return cls(config, int(n_columns[0]))
+
+
+def _holds_text(X: Any) -> bool:
+    """Whether X is a text or a list of texts, judged by the first one."""
+    if isinstance(X, (str, bytes)):
+        return True
+    is_list = isinstance(X, Sequence) or getattr(X, "ndim", 0) == 1
+    return is_list and isinstance(next(iter(X), None), (str, bytes))

@@ -32,6 +32,8 @@ from numba.core.compiler import CompileResult
 from numba.core.runtime import rtsys
 from numba.core.serialize import dumps
 
+from labeltree.storage.files import write_whole
+
 try:
     import fcntl
 except ImportError:  # Windows: two processes may then compile the same kernel, which costs time only
@@ -234,18 +236,9 @@ def _load(name: str, target_context: Any) -> Any:
 
 
 def _write(path: Path, content: bytes) -> None:
-    """Whole or not at all; no reader ever sees a part."""
+    """Readable by all, as others may use what they need not compile; a damaged file is compiled again."""
     _make(path.parent)
-    handle, temporary = tempfile.mkstemp(prefix=f"{path.name}.", dir=path.parent)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-        if os.name == "posix":
-            os.chmod(temporary, 0o644)  # others may use what they need not compile
-        os.replace(temporary, path)
-    except BaseException:
-        os.unlink(temporary)
-        raise
+    write_whole(path, [content], mode=0o644, durable=False)
 
 
 @functools.cache

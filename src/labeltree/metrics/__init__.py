@@ -1,7 +1,12 @@
-"""How good predictions are: measures of ranked labels, and a model's test on a data set."""
+"""How good predictions are: measures of ranked labels, and a model's test on a data set.
+
+``METRICS`` is the table of measures.
+"""
 
 from labeltree.metrics.measures import (
+    METRICS,
     LabelTable,
+    Measure,
     calibration_error,
     evaluate,
     ndcg_at,
@@ -13,7 +18,9 @@ from labeltree.metrics.measures import (
 )
 
 __all__ = [
+    "METRICS",
     "LabelTable",
+    "Measure",
     "calibration_error",
     "evaluate",
     "ndcg_at",

@@ -11,26 +11,21 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from labeltree import metrics
 from labeltree.data.bad_lines import BadLines, skipped_lines
 from labeltree.data.labels import check_label_rows, label_rows
 from labeltree.data.rows import LabelRows, SparseRows, first_rows
 from labeltree.errors import DataError
-from labeltree.features.reading import Features, read_rows
+from labeltree.features.features import Features
+from labeltree.features.reading import read_rows
 from labeltree.features.strings import StringTable
+from labeltree.metrics.measures import METRICS, evaluate
+from labeltree.query import Query
 from labeltree.wording import align, counted, duration
 
 if TYPE_CHECKING:
     from labeltree.model import Model
 
 _LEAST_TIMED_SECONDS = 0.1  # a speed measured in less says nothing
-_NAMES = {
-    "p": "precision",
-    "r": "recall",
-    "ndcg": "nDCG",
-    "psp": "propensity-scored P",
-    "ece": "calibration error",
-}
 
 
 class DataSet(NamedTuple):
@@ -162,7 +157,9 @@ class Measures(Mapping[str, float]):
     def _table(self) -> list[list[str]]:
         head = ["", *(f"@{k}" for k in self.ranks)]
         body = [
-            [name, *(f"{100 * self[f'{key}@{k}']:.2f}" for k in self.ranks)] for key, name in _NAMES.items()
+            [measure.name, *(f"{100 * self[f'{key}@{k}']:.2f}" for k in self.ranks)]
+            for key, measure in METRICS.items()
+            if f"{key}@{self.ranks[0]}" in self
         ]
         return [head, *body]
 
@@ -173,14 +170,13 @@ class Measures(Mapping[str, float]):
         return text
 
 
-def measure(model: Model, data: DataSet, ranks: Sequence[int], **how: Any) -> Measures:
-    """Predict the labels of all rows, searched as ``how`` says, and compare them with the true ones."""
+def measure(model: Model, data: DataSet, ranks: Sequence[int], query: Query, threads: int) -> Measures:
+    """Predict the labels of all rows, as many as the largest rank, and compare them with the true ones."""
     counts = data.counts("test")
-    rows, labels, k = data.rows, data.labels, min(max(ranks), model.n_labels)
-    model.predict_arrays(first_rows(rows, 2), k, **how)  # loading machine code is no part of the speed ...
+    rows, labels = data.rows, data.labels
+    model.best(first_rows(rows, 2), query, threads)  # loading machine code is no part of the speed ...
     started = time.perf_counter()  # ... and one row would go another way
-    found = model.predict_arrays(rows, k, **how)
+    found = model.best(rows, query, threads)
     seconds = time.perf_counter() - started
-    scores = metrics.evaluate(found[0], labels, ranks, model.label_counts, model.n_examples)
-    scores |= {f"ece@{k}": metrics.calibration_error(*found, labels, k) for k in ranks}
+    scores = evaluate(found[0], labels, ranks, model.label_counts, model.n_examples, probs=found[1])
     return Measures(scores, ranks, data, counts, found, seconds)

@@ -69,8 +69,9 @@ class NodeKind(ABC):
     """One kind of nodes."""
 
     name: str
-    jobs: tuple[str, ...] = ()  # that compile the kernels of its search (labeltree.training.warming)
     scores_alike: bool  # whether a search and the score of a single label give the same bits
+    # Parameters of each way to train it, small: who runs them all has called all its kernels.
+    methods: tuple[dict[str, Any], ...] = ({},)
 
     @abstractmethod
     def resolve(self, config: Config, n_labels: int, examples_per_label: float) -> Config:
@@ -94,6 +95,10 @@ class NodeKind(ABC):
         config: Config,
     ) -> Parameters:
         """The parameters that a model file has under this prefix, checked: kernels take them on trust."""
+
+    @abstractmethod
+    def blank(self, tree: LabelTree, n_features: int, config: Config) -> Parameters:
+        """Parameters that were not trained: every node is as likely as not, whatever the row."""
 
     @abstractmethod
     def search(self, tree: LabelTree, parameters: Parameters, n_features: int) -> Search:

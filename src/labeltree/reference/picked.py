@@ -22,8 +22,8 @@ from typing import NamedTuple
 import numpy as np
 
 from labeltree.config import Config
-from labeltree.nodes.sparse.defaults import default_cost
-from labeltree.nodes.sparse.tasks import chunk_starts
+from labeltree.nodes.blocks import chunk_starts
+from labeltree.nodes.sparse.defaults import choose_cost
 from labeltree.reference import sparse
 from labeltree.reference.sparse import BIAS, NodeExample, Weights, score
 from labeltree.reference.training import Example, children_of, pick_one, positive_nodes, share_below, softmax
@@ -141,7 +141,7 @@ def fit_weights(
 ) -> ChildWeights:
     """The weights of each node that is learned, all passes of the config done. Every example has a label."""
     starts = chunk_starts(tree).tolist()
-    cost = config.C or default_cost("log", sparse.examples_per_label(examples))
+    cost = config.C or choose_cost(config, sparse.examples_per_label(examples))
     fitted: ChildWeights = {}
     for parent in np.flatnonzero(tree.n_children).tolist():
         children = children_of(tree, parent)

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from labeltree.nodes.dense.fitting import DenseParameters
+from labeltree.nodes.dense.quantized import DenseParameters
 from labeltree.nodes.sparse.fitting import SparseParameters
 from labeltree.reference import sparse
 from labeltree.reference.training import children_of, hidden_vector

@@ -25,9 +25,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labeltree.config import Config
-from labeltree.nodes.sparse.defaults import default_cost
+from labeltree.nodes.blocks import chunk_starts
+from labeltree.nodes.sparse.defaults import choose_cost
 from labeltree.nodes.sparse.fitting import SparseParameters
-from labeltree.nodes.sparse.tasks import LOG_ODDS, chunk_starts
+from labeltree.nodes.sparse.solvers import solver_of
 from labeltree.reference.training import (
     BITS,
     RANDOM_STEP,
@@ -209,7 +210,7 @@ def fit_weights(
     """
     bias, starts = initial_bias(tree, examples), chunk_starts(tree).tolist()
     n_passes = config.epochs if config.solver == "sgd" else config.max_iterations
-    cost = config.C or default_cost(config.loss, examples_per_label(examples))
+    cost = config.C or choose_cost(config, examples_per_label(examples))
     fitted = {}
     for chunk, (first, last) in enumerate(itertools.pairwise(starts)):
         rows = rows_of(tree, first, examples)
@@ -241,7 +242,7 @@ def fit(
     tree: LabelTree, examples: Sequence[Example], config: Config, seed: int, held_out: Sequence[int] = ()
 ) -> list[FittedNode]:
     """Every node's log-odds: of its pruned weights and its bias; the prune is of weights, not of log-odds."""
-    factor, summand = LOG_ODDS["log" if config.solver == "sgd" else config.loss]
+    factor, summand = solver_of(config).log_odds
     nodes = [FittedNode({}, float(bias)) for bias in initial_bias(tree, examples)]
     for node, weights in fit_weights(tree, examples, config, seed, held_out).items():
         bias = weights.pop(BIAS, 0.0) * config.bias

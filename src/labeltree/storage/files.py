@@ -22,12 +22,20 @@ _TEMPORARY = re.compile(r"\.labeltree-(?:(?P<host>[A-Za-z0-9]*)-)?[0-9a-f]{16}\.
 _OLD_SECONDS = 24 * 3600.0
 
 
-def write_whole(path: str | os.PathLike[str], chunks: Iterable[bytes | memoryview]) -> None:
+def write_whole(
+    path: str | os.PathLike[str],
+    chunks: Iterable[bytes | memoryview],
+    *,
+    mode: int | None = None,
+    durable: bool = True,
+) -> None:
     """Make ``path`` a file of these chunks: it holds either its old content or all of the new, never a part.
 
     The content goes to a temporary name in the same folder, is flushed to the disk, then renamed. A link
     keeps pointing to the file; its target is replaced. What goes wrong is an :class:`OSError`. The temporary
-    files of writers that were killed are removed from the folder.
+    files of writers that were killed are removed from the folder. ``mode`` are permissions other than those
+    that the umask gives, where the system has them. What need not be ``durable`` is not flushed: after a
+    power cut it may be damaged.
     """
     target = Path(os.path.realpath(path))
     _remove_abandoned(target.parent)
@@ -35,11 +43,15 @@ def write_whole(path: str | os.PathLike[str], chunks: Iterable[bytes | memoryvie
         for chunk in chunks:
             file.write(chunk)
         file.flush()
-        os.fsync(file.fileno())
+        if mode is not None and os.name == "posix":
+            os.chmod(temporary, mode)
+        if durable:
+            os.fsync(file.fileno())
         if fcntl is None:  # Windows renames no open file; elsewhere the lock is held until the name is gone
             file.close()
         os.replace(temporary, target)
-    _sync_folder(target.parent)
+    if durable:
+        _sync_folder(target.parent)
 
 
 @contextlib.contextmanager

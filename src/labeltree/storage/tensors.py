@@ -1,14 +1,17 @@
-"""Arrays at the borders: views for kernels, tensors from model files."""
+"""What is taken at the borders: views for kernels; tensors and kinds from model files, checked."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from labeltree.errors import CorruptedModelError
+from labeltree.errors import CorruptedModelError, NewerModelError, show
+from labeltree.table import Table
+
+T = TypeVar("T")
 
 
 def read_only(array: NDArray) -> NDArray:
@@ -19,14 +22,30 @@ def read_only(array: NDArray) -> NDArray:
 
 
 def take_tensor(
-    tensors: Mapping[str, NDArray], name: str, dtype: Any, shape: tuple[int, ...] | None = None
+    tensors: Mapping[str, NDArray], name: str, dtype: Any, shape: tuple[int | None, ...] = (None,)
 ) -> NDArray:
-    """A tensor of a model file, of the expected kind: of this shape, or a list of any length."""
+    """A tensor of a model file, of the expected kind and shape; None is an axis of any length."""
     tensor = tensors.get(name)
     if tensor is None:
         raise CorruptedModelError(f"{name} is missing")
-    is_right = tensor.ndim == 1 if shape is None else tensor.shape == shape
+    is_right = len(shape) == tensor.ndim and all(
+        wanted in (None, length) for wanted, length in zip(shape, tensor.shape, strict=True)
+    )
     if tensor.dtype != dtype or not is_right:
-        expected = f"a list of {np.dtype(dtype)}" if shape is None else f"{np.dtype(dtype)} {shape}"
+        lengths = ", ".join("any" if length is None else str(length) for length in shape)
+        expected = f"a list of {np.dtype(dtype)}" if shape == (None,) else f"{np.dtype(dtype)} ({lengths})"
         raise CorruptedModelError(f"{name} should be {expected}, but is {tensor.dtype} {tensor.shape}")
     return tensor
+
+
+def take_kind(table: Table[T], kind: Any, what: str) -> T:
+    """What a model file names by its kind."""
+    if not isinstance(kind, str):
+        raise CorruptedModelError(f"the kind of {what} is {show(kind)}, but must be a name")
+    known = [name for name in table if table.parts_of(name) == (name,)]
+    if kind not in known:
+        raise NewerModelError(
+            f"the kind of {what} {show(kind)} is unknown: this version of labeltree has {', '.join(known)}; "
+            "install a newer labeltree"
+        )
+    return table[kind]

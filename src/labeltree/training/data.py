@@ -17,7 +17,7 @@ from labeltree.data.matrices import is_sparse, sparse_rows
 from labeltree.data.memory import text_blocks
 from labeltree.data.rows import LabelRows, SparseRows, pointers, take_rows
 from labeltree.errors import DataError
-from labeltree.features.reading import Features
+from labeltree.features.features import Features
 from labeltree.features.strings import StringTable
 from labeltree.features.text import TextFeatures
 from labeltree.features.vectors import VectorFeatures

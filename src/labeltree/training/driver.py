@@ -8,11 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from labeltree.config import Config, chosen_by_data, make_config
+from labeltree.config import Config, make_config
 from labeltree.data.memory import row_weights
 from labeltree.data.rows import TrainingRows
 from labeltree.errors import ParameterError, show
-from labeltree.experts.tree_training import resolve, train_trees
+from labeltree.experts import EXPERTS
+from labeltree.experts.expert import Expert
 from labeltree.model import Model
 from labeltree.nodes import LINKS
 from labeltree.parallel import Pool
@@ -62,8 +63,9 @@ def train(
         )  # fmt: skip
         data, rows = _usable_rows(data, config, sample_weight)
         report(stage("read", config, 1.0)._replace(estimate=estimate_needs(config, data, rows)))
-        trees = train_trees(TrainingJob(rows, data.labels.strings(), config, pool, report))
-    return _make_model(data, config, trees, card)
+        job = TrainingJob(rows, data.labels.strings(), config, pool, report)
+        experts = [expert for kind in EXPERTS.values() for expert in kind.train(job)]
+    return _make_model(data, config, experts, card)
 
 
 def _check_listeners(callback: Any, progress: Any) -> None:
@@ -85,13 +87,13 @@ def _usable_rows(
     return data, TrainingRows(data.X, data.Y, weight)
 
 
-def _make_model(data: TrainingData, config: Config, trees: Any, card: Mapping[str, str]) -> Model:
+def _make_model(
+    data: TrainingData, config: Config, experts: Sequence[Expert], card: Mapping[str, str]
+) -> Model:
     counts = np.bincount(data.Y.indices, minlength=len(data.labels)).astype(np.int64)
     if config.tree not in BUILDERS:
         config = dataclasses.replace(config, tree=FROM_FILE)
-    resolved = resolve(config, data.Y.n_labels, data.Y.examples_per_label)
-    chosen = {kind: chosen_by_data(config, own) for kind, own in resolved.items()}
-    model = Model(config, data.features, data.labels, counts, data.X.n_rows, trees, card, chosen=chosen)
+    model = Model(config, data.features, data.labels, counts, data.X.n_rows, experts, card)
     model.skipped_lines, model.skipped_messages = data.bad_lines.skipped, data.bad_lines.messages
     model.unused_rows = data.unused_rows
     return model

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from labeltree.nodes import KINDS
+from labeltree.trees import BUILDERS
 
 if TYPE_CHECKING:
     from labeltree.config import Config
@@ -27,7 +28,6 @@ _N_ROWS, _N_LABELS = 600, 8  # enough rows for probabilities to be calibrated
 _TEXTS = [f"word{i} word{i % _N_LABELS} word{i % 7}" for i in range(_N_ROWS)]  # tables of words must grow
 _LABELS = [[f"label{i % _N_LABELS}"] for i in range(_N_ROWS)]
 _SMALL: dict[str, Any] = {"arity": 3, "max_leaves": 3}
-_DENSE: dict[str, Any] = {"nodes": "dense", "dim": 4, "epochs": 1}
 _FILES = {
     "fasttext": "__label__a one two\n__label__b two three\n",
     "xmlc": "2 3 2\n0 0:1 1:1\n1 1:1 2:1\n",
@@ -58,41 +58,28 @@ def _large_clusters() -> None:
         split_large(profiles, members, state, Split(3, False, 0.001), pool, np.empty(3, np.int64))
 
 
-def _sparse_search() -> None:
-    _ask(_untrained_model("sparse"))
-
-
-def _dense_search() -> None:
-    _ask(_untrained_model("dense"))
+def _search(kind: str) -> Callable[[], None]:
+    return lambda: _ask(_blank_model(kind))
 
 
 def _other_searches() -> None:
-    for kind in ("sparse", "dense"):
-        _ask_otherwise(_untrained_model(kind))
+    for kind in _kinds():
+        _ask_otherwise(_blank_model(kind))
 
 
-def _sparse_training() -> None:
-    methods: tuple[dict[str, Any], ...] = (
-        {},
-        {"loss": "log"},
-        {"solver": "sgd"},
-        {"link": "hsm"},
-        {"link": "hsm", "solver": "sgd"},
-    )
-    _train(*(_SMALL | method for method in methods))
+def _training(kind: str) -> Callable[[], None]:
+    return lambda: _train(*({**_SMALL, "nodes": kind, **method} for method in KINDS[kind].methods))
 
 
-def _dense_training() -> None:
-    steps = {"optimizer": "sgd", "batch_size": 1}
-    _train(*(_SMALL | _DENSE | method | link for method in ({}, steps) for link in ({}, {"link": "hsm"})))
-    _train(_DENSE | {"tree": "learned"})
+def _kinds() -> list[str]:
+    return [name for name in KINDS if KINDS.parts_of(name) == (name,)]
 
 
 def _trees_and_features() -> None:
     from labeltree.features.strings import StringTable
     from labeltree.training.driver import train
 
-    _train({"tree": "huffman"}, {"tree": "complete"}, {"tree": "flat"}, {"word_ngrams": 2})
+    _train(*({"tree": name} for name in BUILDERS), {"word_ngrams": 2})
     words = StringTable.from_strings(_TEXTS)
     words.choose_key()
     words.ids(_TEXTS)
@@ -117,11 +104,9 @@ def _formats() -> None:
 JOBS: dict[str, Callable[[], None]] = {
     "clusters": _clusters,
     "large-clusters": _large_clusters,
-    "sparse-search": _sparse_search,
-    "dense-search": _dense_search,
+    **{f"{kind}-search": _search(kind) for kind in _kinds()},
     "other-searches": _other_searches,
-    "sparse-training": _sparse_training,
-    "dense-training": _dense_training,
+    **{f"{kind}-training": _training(kind) for kind in _kinds()},
     "trees-and-features": _trees_and_features,
     "formats": _formats,
 }
@@ -167,7 +152,7 @@ def jobs_ahead(config: Config) -> list[str]:
     from labeltree.trees.builder import builder_of
 
     jobs = list(builder_of(config.tree).jobs)
-    return jobs + [job for kind in KINDS.parts_of(config.nodes) for job in KINDS[kind].jobs]
+    return jobs + [f"{kind}-search" for kind in KINDS.parts_of(config.nodes)]
 
 
 def collect_seldom() -> None:
@@ -201,36 +186,24 @@ def _rows() -> tuple[SparseRows, LabelRows]:
     return rows, LabelRows(indptr, numbers % _N_LABELS, _N_LABELS)
 
 
-def _untrained_model(kind: str) -> Model:
+def _blank_model(kind: str) -> Model:
     """Two labels of equal probability, made without the kernels that train."""
     import numpy as np
 
     from labeltree.config import make_config
-    from labeltree.experts.tree_search import Parameters
+    from labeltree.experts.tree_search import TreeExpert
     from labeltree.features.strings import StringTable
     from labeltree.features.text import TextFeatures
     from labeltree.model import Model
-    from labeltree.nodes.dense.fitting import DenseParameters
-    from labeltree.nodes.dense.quantized import quantize
-    from labeltree.nodes.sparse.packing import assemble
-    from labeltree.nodes.sparse.tasks import chunk_starts
     from labeltree.tree import LabelTree
 
-    config = make_config({"nodes": kind, "dim": 4} if kind == "dense" else {"nodes": kind})
+    config = make_config({"nodes": kind})
     idf = np.ones(2, np.float32)
     features = TextFeatures(config, StringTable.from_strings(["one", "two"]), np.empty(0, np.int32), idf)
     tree = LabelTree.from_parents([-1, 0, 0], [-1, 0, 1])
-    bias = np.zeros(tree.n_nodes, np.float32)
-    parameters: Parameters
-    if kind == "dense":
-        vectors = np.zeros((tree.n_nodes, config.dim), np.float32)
-        parameters = quantize(DenseParameters(vectors[:2], vectors, bias))
-    else:
-        start = chunk_starts(tree)
-        nothing = [None] * (len(start) - 1)
-        parameters = assemble(nothing, start, np.zeros(tree.n_nodes, np.bool_), bias, (1.0, 0.0))
+    expert = TreeExpert(tree, kind, KINDS[kind].blank(tree, 2, config), 2)
     counts = np.ones(2, np.int64)
-    return Model(config, features, StringTable.from_strings(["a", "b"]), counts, 2, [(tree, parameters)])
+    return Model(config, features, StringTable.from_strings(["a", "b"]), counts, 2, [expert])
 
 
 def _ask(model: Model) -> None:

@@ -39,7 +39,8 @@ from labeltree.cli import commands
 from labeltree.cli.compare import compare_searches
 from labeltree.data.rows import LabelRows
 from labeltree.errors import ParameterError
-from labeltree.nodes.dense.fitting import DenseParameters
+from labeltree.nodes.dense.quantized import DenseParameters
+from labeltree.query import Query
 from labeltree.reference import search as reference
 from labeltree.trees.shapes import build_complete
 
@@ -51,7 +52,7 @@ ks, beams = st.sampled_from([1, 2, 5, 200]), st.sampled_from([1, 2, 3, 7])
 def search(case: Case, k: int, beam: int, *, threshold: np.float32 = ZERO, normalize: bool = False) -> Found:
     ids = np.full((len(case.features), k), -7, np.int32)
     probabilities = np.full((len(case.features), k), np.nan, np.float32)
-    case.search.topk(case.arrays, k, threshold, normalize, ids, probabilities, beam)
+    case.search.topk(case.arrays, Query(k, threshold, normalize, beam), ids, probabilities)
     return ids, probabilities
 
 

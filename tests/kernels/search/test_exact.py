@@ -21,10 +21,11 @@ from support.strategies import (
 
 from labeltree import LabelTree
 from labeltree.data.rows import SparseRows
-from labeltree.experts.tree_search import TreeSearch
+from labeltree.experts.tree_search import TreeExpert
 from labeltree.kernels.search.exact import _apply_log_sigmoid
 from labeltree.kernels.sparse.arrays import SparseParameters
-from labeltree.nodes.dense.fitting import DenseParameters
+from labeltree.nodes.dense.quantized import DenseParameters
+from labeltree.query import make_query, query_all
 from labeltree.reference import search as reference
 from labeltree.trees.shapes import build_complete, build_flat
 
@@ -34,7 +35,7 @@ def topk(
 ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
     ids = np.full((len(case.features), k), -7, np.int32)
     probabilities = np.full((len(case.features), k), np.nan, np.float32)
-    case.search.topk(case.arrays, k, threshold, normalize, ids, probabilities)
+    case.search.topk(case.arrays, make_query(k, threshold, normalize), ids, probabilities)
     return ids, probabilities
 
 
@@ -88,7 +89,7 @@ def test_equal_labels_of_different_depth(is_sparse: bool) -> None:
 @given(case=cases(), threshold=st.sampled_from([0.0, 1e-6, 0.05, 0.5, 1.0]), normalize=st.booleans())
 def test_thresholds(case: Case, threshold: float, normalize: bool) -> None:
     """All labels above, and the top k of them; labels within rounding of the threshold may be in or out."""
-    lengths, ids, probabilities = case.search.above(case.arrays, np.float32(threshold), normalize)
+    lengths, ids, probabilities = case.search.above(case.arrays, query_all(threshold, normalize))
     best_ids, best = topk(case, 3, np.float32(threshold), normalize)
     close = case.close
     assert len(lengths) == len(case.features)
@@ -111,9 +112,11 @@ def test_thresholds(case: Case, threshold: float, normalize: bool) -> None:
 @settings(max_examples=40)
 @given(case=cases(), place=st.integers(0, 10**6))
 def test_a_threshold_includes_a_label_of_just_that_probability(case: Case, place: int) -> None:
-    _, ids, probabilities = case.search.above(case.arrays, ZERO, False)
+    _, ids, probabilities = case.search.above(case.arrays, query_all())
     least = probabilities[place % len(probabilities)]
-    assert case.search.above(case.arrays, least, False)[0].sum() == np.count_nonzero(probabilities >= least)
+    assert case.search.above(case.arrays, query_all(least))[0].sum() == np.count_nonzero(
+        probabilities >= least
+    )
     best_ids, _ = topk(case, len(ids), least)
     assert np.count_nonzero(best_ids >= 0) == np.count_nonzero(probabilities >= least)
 
@@ -126,12 +129,14 @@ def test_a_softmax_shares_out_one(case: Case) -> None:
     if isinstance(parameters, SparseParameters):
         parameters = parameters._replace(calibration=np.array([1.0, 1.0, 0.0], np.float32))
     sure = case._replace(parameters=with_link(parameters, "hsm"), link="hsm")
-    lengths, ids, probabilities = sure.search.above(sure.arrays, ZERO, False)
+    lengths, ids, probabilities = sure.search.above(sure.arrays, query_all())
     assert len(ids) == case.tree.n_labels * len(case.features)
     sums = np.add.reduceat(probabilities, np.cumsum(lengths) - lengths)
     np.testing.assert_allclose(sums, 1.0, rtol=1e-5 + 4e-6 * sure.close["rtol"] / 1e-4)
     asked = (np.append(0, np.cumsum(lengths)), ids)
-    assert np.array_equal(sure.search.score(sure.arrays, asked, True), probabilities)  # normalised as it is
+    assert np.array_equal(
+        sure.search.score(sure.arrays, asked, query_all(normalize=True)), probabilities
+    )  # normalised as it is
 
 
 @pytest.mark.parametrize("is_sparse", [False, True])
@@ -175,9 +180,9 @@ def test_siblings_of_a_softmax_that_are_all_impossible(is_sparse: bool) -> None:
     ids, probabilities = topk(case, 5)
     assert ids.tolist() == [[0, 1, 2, 3, 4]]
     np.testing.assert_allclose(probabilities[0], [np.e / (1 + np.e), 1 / (1 + np.e), 0, 0, 0], rtol=1e-6)
-    assert case.search.above(case.arrays, np.float32(1e-9), False)[1].tolist() == [0, 1]
+    assert case.search.above(case.arrays, query_all(1e-9))[1].tolist() == [0, 1]
     asked = (np.array([0, 5]), np.arange(5, dtype=np.int32))
-    np.testing.assert_array_equal(case.search.score(case.arrays, asked, False), probabilities[0])
+    np.testing.assert_array_equal(case.search.score(case.arrays, asked, query_all()), probabilities[0])
 
 
 @pytest.mark.parametrize("link", ["plt", "hsm"])
@@ -207,7 +212,7 @@ def test_more_labels_than_first_expected(is_sparse: bool) -> None:
     if is_sparse:
         parameters = random_sparse(tree, N_FEATURES, seed=0, scale=0.1)
     case = Case(tree, parameters, [{}, {1: 1.0}, {0: 0.5, 5: 1.0}])
-    lengths, ids, probabilities = case.search.above(case.arrays, ZERO, False)
+    lengths, ids, probabilities = case.search.above(case.arrays, query_all())
     assert lengths.tolist() == [3000] * 3
     assert ids.tolist() == list(range(3000)) * 3
     expected = np.concatenate([case.marginals(row) for row in range(3)])
@@ -220,7 +225,9 @@ def test_marginals_of_given_labels(case: Case, normalize: bool) -> None:
     n_rows, n_labels = len(case.features), case.tree.n_labels
     ids = np.tile(np.arange(-1, n_labels, dtype=np.int32), n_rows)
     indptr = np.arange(n_rows + 1, dtype=np.int64) * (n_labels + 1)
-    found = case.search.score(case.arrays, (indptr, ids), normalize).reshape(n_rows, n_labels + 1)
+    found = case.search.score(case.arrays, (indptr, ids), query_all(normalize=normalize)).reshape(
+        n_rows, n_labels + 1
+    )
     best_ids, best = topk(case, n_labels, normalize=normalize)
     for row in range(n_rows):
         assert found[row, 0] == 0.0  # label -1
@@ -283,7 +290,7 @@ def test_no_rows() -> None:
     tree = build_flat(4)
     case = Case(tree, random_parameters(tree, N_FEATURES, 2, seed=0), [])
     assert topk(case, 3)[0].shape == (0, 3)
-    lengths, ids, _ = case.search.above(case.arrays, ZERO, False)
+    lengths, ids, _ = case.search.above(case.arrays, query_all())
     assert (len(lengths), len(ids)) == (0, 0)
 
 
@@ -293,7 +300,7 @@ def test_a_row_without_features_gets_the_prior(n_features: int) -> None:
     parameters = random_parameters(tree, n_features, 2, seed=4)
     rows = SparseRows(np.zeros(2, np.int64), np.empty(0, np.int32), np.empty(0, np.float32), n_features)
     ids, probabilities = np.empty((1, 3), np.int32), np.empty((1, 3), np.float32)
-    TreeSearch(tree, kept(parameters), n_features).topk(rows[:3], 3, ZERO, False, ids, probabilities)
+    TreeExpert(tree, *kept(parameters), n_features).topk(rows[:3], make_query(3), ids, probabilities)
     prior = 1.0 / (1.0 + np.exp(-parameters.bias.astype(np.float64)))
     expected = prior[0] * prior[tree.leaf_of_label]
     assert_best(ids[0], probabilities[0], expected, 3, CLOSE)

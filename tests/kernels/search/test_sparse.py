@@ -9,10 +9,11 @@ from support.sparse_problems import METHODS, fit, marginals
 from support.strategies import chain_tree, pack_chunks, sparse_rows
 
 from labeltree.config import Config
-from labeltree.experts.tree_search import TreeSearch
+from labeltree.experts.tree_search import TreeExpert
 from labeltree.kernels.check import buckets_fit
 from labeltree.kernels.sparse.arrays import SparseParameters
 from labeltree.kernels.sparse.chunk import bucket_of
+from labeltree.query import make_query
 from labeltree.reference import search as reference
 from labeltree.trees.shapes import build_flat
 
@@ -37,7 +38,7 @@ def test_what_was_packed_is_found(method: str, shape: str) -> None:
         np.testing.assert_allclose(found[row], expected, rtol=2e-4, atol=1e-6)
         ids, best = np.empty((1, 5), np.int32), np.empty((1, 5), np.float32)
         arrays = sparse_rows([features], 900)[:3]
-        TreeSearch(tree, parameters, 900).topk(arrays, 5, ZERO, False, ids, best)
+        TreeExpert(tree, "sparse", parameters, 900).topk(arrays, make_query(5), ids, best)
         np.testing.assert_allclose(best[0], reference.top_k(expected, 5)[1], rtol=2e-4, atol=1e-6)
 
 

@@ -11,14 +11,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from support.problems import Problem, labelled, problems, random_problem
-from support.strategies import chain_tree, label_rows, label_trees, sparse_rows
+from support.strategies import chain_tree, label_rows, sparse_rows
 
-from labeltree import LabelTree
 from labeltree.config import Config
 from labeltree.errors import TrainingError
 from labeltree.kernels.dense.parts import apply_sigmoid, apply_softmax
 from labeltree.nodes.dense import fitting as dense
-from labeltree.nodes.dense.fitting import DenseParameters, Report, fit_dense, make_blocks
+from labeltree.nodes.dense.fitting import DenseParameters, Report, fit_dense
 from labeltree.parallel import Pool
 from labeltree.reference import search as reference_search
 from labeltree.reference import training as reference
@@ -280,36 +279,6 @@ def test_what_a_report_raises_ends_training() -> None:
             weight=np.ones(30, np.float32), seed=1, pool=pool, report=stop,
         )  # fmt: skip
     assert len(reached) == 1
-
-
-@settings(max_examples=60)
-@given(tree=label_trees())
-def test_blocks_cover_each_node_once(tree: LabelTree) -> None:
-    start, first, last = make_blocks(tree)
-    assert start[0] == 0
-    assert start[-1] == tree.n_nodes
-    assert start[1] == 1  # the root has a block of its own
-    assert np.diff(start).min() >= 1
-    assert np.diff(start).max() <= dense.BLOCK_CHILDREN
-    for node in range(tree.n_nodes):
-        n_children = int(tree.n_children[node])
-        if n_children == 0:
-            assert (first[node], last[node]) == (-1, -2)  # so that a leaf has last - first + 1 = 0 blocks
-        else:
-            assert start[first[node]] == tree.first_child[node]
-            assert start[last[node] + 1] == tree.first_child[node] + n_children
-
-
-def test_blocks_of_very_many_children_are_limited() -> None:
-    start, first, last = make_blocks(build_flat(100_000))
-    assert last[0] - first[0] + 1 <= dense.MAX_BLOCKS
-    assert start[-1] == 100_001
-
-
-def test_a_softmax_has_all_siblings_in_one_block() -> None:
-    start, first, last = make_blocks(build_flat(1000), most=1)
-    assert start.tolist() == [0, 1, 1001]
-    assert first[0] == last[0] == 1
 
 
 def float_range() -> NDArray[np.float32]:

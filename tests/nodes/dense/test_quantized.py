@@ -10,8 +10,7 @@ from hypothesis.extra import numpy as arrays
 from numpy.typing import NDArray
 
 from labeltree.nodes.dense import quantized
-from labeltree.nodes.dense.fitting import DenseParameters
-from labeltree.nodes.dense.quantized import QuantizedParameters, quantize
+from labeltree.nodes.dense.quantized import DenseParameters, QuantizedParameters, quantize
 
 vectors = arrays.arrays(
     np.float32,

@@ -20,6 +20,7 @@ from support.sparse_problems import (
     arrays_of,
     assert_close,
     fit,
+    resolved,
     same_bytes,
     solve,
     sum_pushes,
@@ -30,8 +31,9 @@ from labeltree import LabelTree
 from labeltree.config import Config
 from labeltree.errors import TrainingError
 from labeltree.kernels.sparse.arrays import FEW_LANES, LANES
+from labeltree.nodes.blocks import chunk_starts
 from labeltree.nodes.sparse.fitting import choose_held_out, fit_sparse
-from labeltree.nodes.sparse.tasks import LOG_ODDS, Tasks, chunk_starts
+from labeltree.nodes.sparse.solvers import solver_of
 from labeltree.parallel import Pool
 from labeltree.reference import sparse as reference
 from labeltree.reference.sparse import BIAS, Weights
@@ -163,15 +165,6 @@ def test_the_tolerance_ends_training_near_the_minimum() -> None:
         assert found < 1.05 * best
 
 
-@pytest.mark.parametrize(("loss", "times"), [("squared-hinge", 4.0), ("log", 1.0)])
-def test_before_the_held_out_rows_join_weights_need_not_be_exact(loss: str, times: float) -> None:
-    """Those of the log loss must: a map fitted to smaller ones would not suit the last ones."""
-    tasks = Tasks.__new__(Tasks)
-    tasks.config = Config(loss=loss, tolerance=0.02)
-    assert tasks._tolerance(True, LANES) == np.float32(0.02)
-    assert tasks._tolerance(False, LANES) == np.float32(times * 0.02)
-
-
 @pytest.mark.parametrize("bias", [0.0, 0.2, 1.0])
 @pytest.mark.parametrize("loss", ["squared-hinge", "log"])
 def test_liblinear_finds_the_same_weights(loss: str, bias: float) -> None:
@@ -182,7 +175,7 @@ def test_liblinear_finds_the_same_weights(loss: str, bias: float) -> None:
         max_iterations=3000, tolerance=1e-7,
     )  # fmt: skip
     raw, kept = solve(problem, config), reference.decode(problem.tree, fit(problem, config)[0].parameters)
-    factor, summand = LOG_ODDS[loss]
+    factor, summand = solver_of(config).log_odds
     assert len(raw) == problem.tree.n_nodes
     for node, weights in raw.items():
         coefficients, intercept = liblinear(loss, seen_by(problem, node, config), config, problem.n_features)
@@ -250,7 +243,7 @@ def test_packed_weights_are_the_pruned_and_rounded_ones(
 ) -> None:
     config = Config(**METHODS[method], prune=prune, l1=l1, bias=bias, max_iterations=5, epochs=2)
     parameters = fit(problem, config)[0].parameters
-    factor, summand = LOG_ODDS["log" if method == "sgd" else method]
+    factor, summand = solver_of(config).log_odds
     raw, kept = solve(problem, config), reference.decode(problem.tree, parameters)
     for node in range(problem.tree.n_nodes):
         if node not in raw:
@@ -401,7 +394,7 @@ def test_rows_without_features(method: str) -> None:
     config = Config(**METHODS[method], bias=1.0, rare_weight=0.0, max_iterations=200)
     parameters = fit(problem, config)[0].parameters
     assert len(parameters.entry) == 0
-    summand = LOG_ODDS["log" if method == "sgd" else method][1]
+    summand = solver_of(config).log_odds[1]
     assert parameters.bias[0] > summand > parameters.bias[problem.tree.leaf_of_label[1]]
     without = fit(problem, Config(**METHODS[method], bias=0.0))[0].parameters
     assert without.bias[0] == summand
@@ -438,6 +431,7 @@ def test_what_the_report_raises_ends_all_threads() -> None:
     problem = random_problem(chain_tree(30), 300, seed=1)
     X, Y, weight = arrays_of(problem)
     heard: list[float] = []
+    config = resolved(Config(), Y)
 
     def stop(fraction: float) -> None:
         heard.append(fraction)
@@ -446,7 +440,7 @@ def test_what_the_report_raises_ends_all_threads() -> None:
     for threads in (1, 2, 4):
         heard.clear()
         with Pool(threads) as pool, pytest.raises(RuntimeError, match="enough"):
-            fit_sparse(X, Y, problem.tree, Config(), weight=weight, seed=1, pool=pool, report=stop)
+            fit_sparse(X, Y, problem.tree, config, weight=weight, seed=1, pool=pool, report=stop)
         assert len(heard) == 1, f"{threads} threads"
 
 

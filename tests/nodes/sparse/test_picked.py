@@ -20,9 +20,10 @@ import labeltree
 from labeltree import LabelTree
 from labeltree.config import Config
 from labeltree.errors import TrainingError
-from labeltree.experts.tree_search import TreeSearch
+from labeltree.experts.tree_search import TreeExpert
 from labeltree.nodes.sparse import picked as sparse_picked
 from labeltree.nodes.sparse.fitting import choose_held_out
+from labeltree.query import query_all
 from labeltree.reference import picked as reference
 from labeltree.reference.search import marginals
 from labeltree.reference.sparse import BIAS, decode, rounded
@@ -241,7 +242,9 @@ def test_for_rows_of_one_label_on_a_binary_tree_it_is_a_probabilistic_label_tree
     clear = best[:, -1] - best[:, -2] > 1e-6
     assert np.array_equal(ids[clear], expected_ids[clear])
     assert np.std(plt) > 0.01
-    is_calibrated = [search.parameters.calibration.tolist() != [1.0, 1.0, 0.0] for search in models[1].trees]
+    is_calibrated = [
+        search.parameters.calibration.tolist() != [1.0, 1.0, 0.0] for search in models[1].experts
+    ]
     assert is_calibrated == [n_rows > 500]
     if n_rows < 500:
         np.testing.assert_allclose(hsm.sum(axis=1), 1.0, rtol=1e-5)
@@ -258,7 +261,8 @@ def test_marginals_sum_to_one_and_are_those_of_the_reference(solver: str) -> Non
         np.arange(len(rows) + 1) * tree.n_labels,
         np.tile(np.arange(tree.n_labels, dtype=np.int32), len(rows)),
     )
-    found = TreeSearch(tree, parameters, 30, "hsm").score(arrays, asked, False).reshape(len(rows), -1)
+    search = TreeExpert(tree, "sparse", parameters, 30, "hsm")
+    found = search.score(arrays, asked, query_all()).reshape(len(rows), -1)
     np.testing.assert_allclose(found.sum(axis=1), 1.0, rtol=1e-5)
     expected = [marginals([(tree, parameters)], row, link="hsm") for row in rows]
     np.testing.assert_allclose(found, expected, rtol=2e-4, atol=1e-6)

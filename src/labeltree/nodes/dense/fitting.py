@@ -15,6 +15,8 @@ from labeltree.data.rows import LabelRows, SparseRows
 from labeltree.errors import TrainingError
 from labeltree.kernels.dense.arrays import Blocks, Examples, Parameters, Step
 from labeltree.kernels.links import SOFTMAX, link_code
+from labeltree.nodes.biases import initial_bias, softmax_bias, total_weight
+from labeltree.nodes.blocks import MAX_BLOCKS, make_blocks
 from labeltree.nodes.dense.buffers import (
     aligned_zeros,
     largest_batch,
@@ -22,6 +24,7 @@ from labeltree.nodes.dense.buffers import (
     make_plan,
     make_scratch,
 )
+from labeltree.nodes.dense.quantized import DenseParameters
 from labeltree.parallel import Pool
 from labeltree.tree import LabelTree
 
@@ -33,8 +36,6 @@ INITIAL_RANGE = 0.1  # embeddings start uniform in +-this, node weights at 0
 SMALLEST_SQUARES = 1e-8  # a gradient that is only rounding error must not become a full step
 INITIAL_BIAS_SQUARES = 0.01  # biases start near their best values: no full first step along rounding errors
 CHUNK_EXAMPLES = 8192  # between two reports of progress
-BLOCK_CHILDREN = 64  # siblings per task ...
-MAX_BLOCKS = 256  # ... unless that makes more tasks per parent than this
 
 
 class Report(NamedTuple):
@@ -43,12 +44,6 @@ class Report(NamedTuple):
     epoch: float
     loss: float
     examples_per_second: float
-
-
-class DenseParameters(NamedTuple):
-    embedding: NDArray[np.float32]  # (n_features, dim)
-    weights: NDArray[np.float32]  # (n_nodes, dim)
-    bias: NDArray[np.float32]  # (n_nodes,): +inf where all training examples are positive, -inf where none is
 
 
 def fit_dense(
@@ -221,58 +216,7 @@ def _first_bias(
         weigh_picked(examples, blocks, node_weight)
         most = np.full(len(n_visits), int(tree.depth_of_leaves.max()) + 1)  # the path of one label
         return softmax_bias(node_weight, tree), most, most
-    # One after another, as the kernel adds: a root that is always positive must have exactly this weight.
-    total = float(np.cumsum(examples.weight, dtype=np.float64)[-1])
-    return initial_bias(node_weight, tree, total), n_visits, n_positives
-
-
-def initial_bias(node_weight: NDArray[np.float64], tree: LabelTree, total: float) -> NDArray[np.float32]:
-    """Log-odds of each node among the examples of its parent: infinite where a node is constant."""
-    of_parent = np.where(tree.parent >= 0, node_weight[np.maximum(tree.parent, 0)], total)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        bias = np.log(node_weight) - np.log(of_parent - node_weight)
-    bias[node_weight == 0] = -np.inf
-    return bias.astype(np.float32)
-
-
-def softmax_bias(node_weight: NDArray[np.float64], tree: LabelTree) -> NDArray[np.float32]:
-    """Scores whose softmax are the frequencies of siblings; the root, always reached, is the constant 1.
-
-    Of two siblings the second has the score 0, so that both share one logistic.
-    """
-    with np.errstate(divide="ignore", invalid="ignore"):
-        bias = np.log(node_weight) - np.log(node_weight[np.maximum(tree.parent, 0)])
-    bias[node_weight == 0] = -np.inf
-    bias[0] = np.inf
-    pair = tree.first_child[tree.n_children == 2]
-    pair = pair[np.isfinite(bias[pair]) & np.isfinite(bias[pair + 1])]
-    bias[pair] -= bias[pair + 1]
-    bias[pair + 1] = 0.0
-    return bias.astype(np.float32)
-
-
-def make_blocks(
-    tree: LabelTree, most: int = MAX_BLOCKS
-) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]]:
-    """Cut each node's children into blocks: block starts, and the first and last block of each node.
-
-    A block has BLOCK_CHILDREN nodes, or more where a node would have more than ``most`` blocks.
-    """
-    inner = np.flatnonzero(tree.n_children > 0)
-    n_children = tree.n_children[inner].astype(np.int64)
-    size = np.maximum(BLOCK_CHILDREN, -(-n_children // most))
-    n_blocks = -(-n_children // size)
-    first_block = 1 + np.cumsum(n_blocks) - n_blocks  # block 0 is the root's own
-    within = np.arange(int(n_blocks.sum())) - np.repeat(first_block - 1, n_blocks)
-    starts = np.repeat(tree.first_child[inner].astype(np.int64), n_blocks) + within * np.repeat(
-        size, n_blocks
-    )
-    start = np.concatenate([[0], starts, [tree.n_nodes]]).astype(np.int32)
-    first = np.full(tree.n_nodes, -1, np.int32)
-    last = np.full(tree.n_nodes, -2, np.int32)
-    first[inner] = first_block
-    last[inner] = first_block + n_blocks - 1
-    return start, first, last
+    return initial_bias(node_weight, tree, total_weight(examples.weight)), n_visits, n_positives
 
 
 def _random_embedding(random: np.random.Generator, n_features: int, dim: int) -> NDArray[np.float32]:

@@ -7,12 +7,14 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from labeltree.config import Config
 from labeltree.data.rows import TrainingRows
 from labeltree.nodes import LINKS
-from labeltree.nodes.dense.quantized import QuantizedParameters
+from labeltree.nodes.blocks import BLOCK_CHILDREN, MAX_BLOCKS
+from labeltree.nodes.dense.quantized import DenseParameters, QuantizedParameters, quantize
 from labeltree.nodes.kind import Fit, FitInput, FitProgress, Needs, NodeKind, Search
 from labeltree.tree import LabelTree, Shape
 
@@ -21,15 +23,18 @@ ARITY = 16
 
 class _Dense(NodeKind):
     name = "dense"
-    jobs = ("dense-search",)
     scores_alike = False  # siblings are summed in fours, a node alone is not
+    methods = tuple(
+        {"dim": 4, "epochs": 1, **steps, **link}
+        for steps in ({}, {"optimizer": "sgd", "batch_size": 1})
+        for link in ({}, {"link": "hsm"})
+    )
 
     def resolve(self, config: Config, n_labels: int, examples_per_label: float) -> Config:
         return dataclasses.replace(config, nodes=self.name, arity=config.arity or ARITY)
 
     def fit(self, given: FitInput) -> Fit:
         from labeltree.nodes.dense.fitting import Report, fit_dense
-        from labeltree.nodes.dense.quantized import quantize
 
         epochs = given.config.epochs
 
@@ -46,8 +51,6 @@ class _Dense(NodeKind):
     def needs(self, rows: TrainingRows, shape: Shape, config: Config, tree: LabelTree | None) -> Needs:
         """The buffers of a mini-batch are two vectors per example, and one per block of siblings that it
         visits: those below the root, and below one node per level and label."""
-        from labeltree.nodes.dense.fitting import BLOCK_CHILDREN, MAX_BLOCKS
-
         X, Y, _ = rows
         n_vectors = X.n_columns + Y.n_labels + shape.n_inner
         are_together = LINKS[config.link].picks_label  # then all siblings are one block
@@ -67,9 +70,14 @@ class _Dense(NodeKind):
         n_features: int,
         config: Config,
     ) -> QuantizedParameters:
-        from labeltree.nodes.tensors import take_dense
+        from labeltree.nodes.dense.tensors import take
 
-        return take_dense(tensors, prefix, (n_features, tree.n_nodes, config.dim), config.link)
+        return take(tensors, prefix, tree, n_features, config.link)
+
+    def blank(self, tree: LabelTree, n_features: int, config: Config) -> QuantizedParameters:
+        vectors = np.zeros((max(n_features, tree.n_nodes), config.dim), np.float32)
+        bias = np.zeros(tree.n_nodes, np.float32)
+        return quantize(DenseParameters(vectors[:n_features], vectors[: tree.n_nodes], bias))
 
     def search(self, tree: LabelTree, parameters: QuantizedParameters, n_features: int) -> Search:
         from labeltree.kernels.search.dense import KERNELS, dense_table

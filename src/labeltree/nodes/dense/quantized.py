@@ -1,4 +1,4 @@
-"""Dense parameters as a model keeps them: a byte per number, and a scale for each vector.
+"""Dense parameters, and how a model keeps them: a byte per number, and a scale for each vector.
 
 Rounding moves a probability by some tenths of a percent of itself and leaves precision as it is (`python -m
 benchmarks.precision` shows both); the file is a quarter as large, and so is what a search reads from memory,
@@ -12,13 +12,21 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from labeltree.nodes.dense.fitting import DenseParameters
-
 _LARGEST = 127  # -128 is not used: rounding is symmetric
 _VALUES_AT_A_TIME = 1 << 20
 
 
+class DenseParameters(NamedTuple):
+    """As they are trained."""
+
+    embedding: NDArray[np.float32]  # (n_features, dim)
+    weights: NDArray[np.float32]  # (n_nodes, dim)
+    bias: NDArray[np.float32]  # (n_nodes,): +inf where all training examples are positive, -inf where none is
+
+
 class QuantizedParameters(NamedTuple):
+    """As they are kept."""
+
     embedding: NDArray[np.int8]  # (n_features, dim)
     embedding_scale: NDArray[np.float32]  # (n_features,) times the bytes of a row: its vector
     weights: NDArray[np.int8]  # (n_nodes, dim)

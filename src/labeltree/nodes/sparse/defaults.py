@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 
 from labeltree.config import Config
-from labeltree.nodes import LINKS
+from labeltree.nodes.sparse.solvers import solver_of
 
 FEW_EXAMPLES = 10  # of a label
 FEW_CHILDREN, MANY_CHILDREN = 16, 64  # of a node
@@ -30,12 +30,7 @@ def choose_arity(config: Config, n_labels: int, examples_per_label: float) -> in
     return math.ceil((n_labels / group) ** (1 / n_levels))
 
 
-def default_cost(loss: str, examples_per_label: float) -> float:
-    """The weight ``C`` of a loss."""
-    cost = {"squared-hinge": 0.5, "log": 5.0}[loss]
+def choose_cost(config: Config, examples_per_label: float) -> float:
+    """The weight ``C`` of the loss."""
+    cost = solver_of(config).default_cost
     return 2.0 * cost if has_rare_labels(examples_per_label) else cost
-
-
-def loss_of(config: Config) -> str:
-    """What is minimised."""
-    return config.loss if config.solver == "dual" and not LINKS[config.link].picks_label else "log"

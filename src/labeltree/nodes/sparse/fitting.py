@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import threading
 from collections.abc import Callable
 from typing import NamedTuple
@@ -12,10 +11,12 @@ from numpy.typing import NDArray
 
 from labeltree.config import Config
 from labeltree.data.rows import LabelRows, SparseRows
-from labeltree.kernels.sparse.arrays import Rows, SparseParameters
-from labeltree.nodes.sparse.packing import Solved, assemble
-from labeltree.nodes.sparse.picked import PickedTasks
-from labeltree.nodes.sparse.tasks import Scratch, Tasks
+from labeltree.kernels.sparse.arrays import SparseParameters
+from labeltree.nodes.sparse.gathering import Scratch
+from labeltree.nodes.sparse.packing import PackedChunk, join_chunks
+from labeltree.nodes.sparse.plan import Plan, make_plan
+from labeltree.nodes.sparse.solvers import solver_of
+from labeltree.nodes.sparse.tasks import Solved, gather, solve
 from labeltree.parallel import Pool
 from labeltree.tree import LabelTree
 
@@ -44,23 +45,29 @@ def fit_sparse(
 ) -> SparseFit:
     """Train each chunk of siblings on the rows of their parent; ``report`` hears the fraction done."""
     held_out = choose_held_out(weight)
-    is_held_out = np.zeros(X.n_rows, np.bool_)
-    is_held_out[held_out] = True
-    rows = Rows(X.indptr, X.indices, X.values, weight, is_held_out)
-    kind = PickedTasks if config.link == "hsm" else Tasks
-    tasks = kind(rows, Y, tree, config, seed)
-    order = np.argsort(-tasks.cost, kind="stable")
-    order = order[tasks.cost[order] > 0]
-    found: dict[int, tuple[list[Solved], list[Solved]]] = {}
-    waiting, lock = itertools.count(), threading.Lock()
-    total, done, is_abandoned = float(tasks.cost.sum()), 0.0, False
+    plan = make_plan(X, Y, tree, config, weight=weight, held_out=held_out, seed=seed)
+    without_held_out, parameters = assemble(plan, solve_all(plan, pool, report))
+    return SparseFit(parameters, without_held_out, held_out)
 
-    def tell(task: int) -> None:
+
+def solve_all(plan: Plan, pool: Pool, report: Callable[[float], None]) -> dict[int, Solved]:
+    """All tasks with anything to learn, by number, solved on the threads of the pool.
+
+    What a report raises, or a task, or Ctrl-C, ends all threads.
+    """
+    order = np.argsort(-plan.cost, kind="stable")  # heaviest first: no thread is left with a long one
+    waiting = iter(order[plan.cost[order] > 0].tolist())
+    solved: dict[int, Solved] = {}
+    lock = threading.Lock()
+    total, done, is_abandoned = float(plan.cost.sum()), 0.0, False
+
+    def take(number: int, found: Solved) -> None:
         nonlocal done, is_abandoned
         with lock:
+            solved[number] = found
             if is_abandoned:  # another thread's report has raised
                 return
-            done += float(tasks.cost[task])
+            done += float(plan.cost[number])
             try:
                 report(done / total)
             except BaseException:
@@ -69,12 +76,10 @@ def fit_sparse(
 
     def work(_: int) -> None:
         nonlocal is_abandoned
-        scratch = Scratch(X.n_columns, X.n_rows)
+        scratch = Scratch(plan)
         try:
-            while not is_abandoned and (place := next(waiting)) < len(order):
-                task = int(order[place])  # heaviest first: no thread is left with a long one
-                found[task] = tasks.solve(task, scratch)
-                tell(task)
+            while not is_abandoned and (number := next(waiting, None)) is not None:
+                take(number, solve(gather(plan, number, scratch)))
         except BaseException:
             is_abandoned = True
             raise
@@ -86,15 +91,23 @@ def fit_sparse(
         raise
     if total == 0.0:
         report(1.0)
-    parts: list[list[Solved | None]] = [[None] * (len(tasks.start) - 1) for _ in range(2)]
-    for task, solved in found.items():
-        for part, chunks in zip(parts, solved, strict=True):
-            part[tasks.task_chunk[task] : tasks.task_chunk[task + 1]] = chunks
-    found.clear()
-    how = (tasks.start, tasks.is_learned, tasks.bias, tasks.log_odds)
-    first = assemble(parts[0], *how) if len(held_out) else None
+    return solved
+
+
+def assemble(plan: Plan, solved: dict[int, Solved]) -> tuple[SparseParameters | None, SparseParameters]:
+    """The parameters without the held-out rows, if there are any, and with them.
+
+    ``solved``, by numbers of tasks, is emptied: what it holds goes as soon as it is no longer needed.
+    """
+    parts: list[list[PackedChunk | None]] = [[None] * plan.n_chunks for _ in range(2)]
+    while solved:
+        number, both = solved.popitem()
+        for part, chunks in zip(parts, both, strict=True):
+            part[plan.task_chunk[number] : plan.task_chunk[number + 1]] = chunks
+    how = (plan.start, plan.is_learned, plan.bias, solver_of(plan.config).log_odds)
+    first = join_chunks(parts[0], *how) if np.any(plan.rows.held_out) else None
     parts[0].clear()  # before as much is needed again
-    return SparseFit(assemble(parts[1], *how), first, held_out)
+    return first, join_chunks(parts[1], *how)
 
 
 def choose_held_out(weight: NDArray[np.float32]) -> NDArray[np.int64]:

@@ -14,6 +14,7 @@ from labeltree.config import Config
 from labeltree.data.rows import TrainingRows
 from labeltree.kernels.sparse.arrays import SparseParameters, padded
 from labeltree.nodes import LINKS
+from labeltree.nodes.blocks import BLOCK_CHILDREN, chunk_starts
 from labeltree.nodes.kind import Fit, FitInput, FitProgress, Needs, NodeKind, Search
 from labeltree.tree import LabelTree, Shape
 
@@ -21,23 +22,22 @@ from labeltree.tree import LabelTree, Shape
 # row, and bytes per weight with its share of features and buckets.
 _WEIGHTS_KEPT = 0.7
 _BYTES_PER_WEIGHT = 6
-_PASSES = 8  # until the default tolerance is reached
 _PRODUCTS_PER_SECOND = 5e8
 
 
 class _Sparse(NodeKind):
     name = "sparse"
-    jobs = ("sparse-search",)
     scores_alike = True
+    methods = ({}, {"loss": "log"}, {"solver": "sgd"}, {"link": "hsm"}, {"link": "hsm", "solver": "sgd"})
 
     def resolve(self, config: Config, n_labels: int, examples_per_label: float) -> Config:
-        from labeltree.nodes.sparse.defaults import choose_arity, default_cost, loss_of
+        from labeltree.nodes.sparse.defaults import choose_arity, choose_cost
 
         return dataclasses.replace(
             config,
             nodes=self.name,
             arity=config.arity or choose_arity(config, n_labels, examples_per_label),
-            C=config.C or default_cost(loss_of(config), examples_per_label),
+            C=config.C or choose_cost(config, examples_per_label),
         )
 
     def fit(self, given: FitInput) -> Fit:
@@ -60,8 +60,8 @@ class _Sparse(NodeKind):
 
         With a link that picks a label they are those of all children, on a row for each label at most.
         """
-        from labeltree.nodes.dense.fitting import BLOCK_CHILDREN
         from labeltree.nodes.sparse.sample import sampled_bytes
+        from labeltree.nodes.sparse.solvers import solver_of
 
         X, Y, _ = rows
         n_entries = len(X.indices)
@@ -74,7 +74,7 @@ class _Sparse(NodeKind):
         are_together = LINKS[config.link].picks_label
         n_columns = int(padded(shape.n_children if are_together else min(shape.n_children, BLOCK_CHILDREN)))
         n_examples = len(Y.indices) if are_together else X.n_rows
-        n_duals = 0 if config.solver == "sgd" else n_examples
+        n_duals = solver_of(config).n_duals(n_examples)
         task_bytes = 4 * n_columns * (X.n_columns + n_duals) + 8 * n_entries
         positive_bytes = 4 * len(Y.indices) * (shape.depth + 1)
         training_bytes = kept + task_bytes + positive_bytes  # kept twice: also without the held-out rows
@@ -88,13 +88,19 @@ class _Sparse(NodeKind):
         n_features: int,
         config: Config,
     ) -> SparseParameters:
-        from labeltree.nodes.tensors import take_sparse
+        from labeltree.nodes.sparse.tensors import take
 
-        return take_sparse(tensors, prefix, tree, config.link)
+        return take(tensors, prefix, tree, n_features, config.link)
+
+    def blank(self, tree: LabelTree, n_features: int, config: Config) -> SparseParameters:
+        from labeltree.nodes.sparse.packing import join_chunks
+
+        starts = chunk_starts(tree)
+        nothing, bias = [None] * (len(starts) - 1), np.zeros(tree.n_nodes, np.float32)
+        return join_chunks(nothing, starts, np.zeros(tree.n_nodes, np.bool_), bias, (1.0, 0.0))
 
     def search(self, tree: LabelTree, parameters: SparseParameters, n_features: int) -> Search:
         from labeltree.kernels.search.sparse import KERNELS, sparse_table
-        from labeltree.nodes.sparse.tasks import chunk_starts
 
         starts = chunk_starts(tree)
         chunk = np.repeat(np.arange(len(starts) - 1, dtype=np.int32), np.diff(starts))
@@ -104,12 +110,13 @@ class _Sparse(NodeKind):
 
 def _cpu_seconds(rows: TrainingRows, shape: Shape, config: Config) -> float:
     """From the products of a feature's value and a child's weight that a pass over all rows takes."""
+    from labeltree.nodes.sparse.solvers import solver_of
+
     X, Y, _ = rows
     width = min(config.arity, shape.n_children) if shape.depth > 1 else shape.n_children
     n_children = width * (1 + len(Y.indices) / X.n_rows * (shape.depth - 1))
     n_products = float(len(X.indices)) * n_children
-    n_passes = config.epochs if config.solver == "sgd" else min(config.max_iterations, _PASSES)
-    return n_products * n_passes / _PRODUCTS_PER_SECOND
+    return n_products * solver_of(config).usual_passes(config) / _PRODUCTS_PER_SECOND
 
 
 SPARSE = _Sparse()

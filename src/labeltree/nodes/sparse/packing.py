@@ -15,7 +15,7 @@ ROWS_PER_BUCKET = 3
 _STEPS = np.float32(127.0)
 
 
-class Solved(NamedTuple):
+class PackedChunk(NamedTuple):
     chunk: Chunk
     bias: NDArray[np.float32]  # (n_children,) what the bias feature adds to the scores
 
@@ -31,7 +31,7 @@ def pack_chunk(
     l1: float,
     prune: float,
     bias: float,
-) -> Solved:
+) -> PackedChunk:
     """The weights of a chunk's children, pruned, in bytes: 127 steps of a child's scale are its largest one.
 
     Behind the rows of the features stands that of the bias, if there is one.
@@ -67,17 +67,17 @@ def pack_chunk(
         scale[:n_children],
     )
     fill_chunk(weights, features, length, shrinkage, least, scale, packed)
-    return Solved(packed, of_bias)
+    return PackedChunk(packed, of_bias)
 
 
-def assemble(
-    solved: Sequence[Solved | None],
+def join_chunks(
+    parts: Sequence[PackedChunk | None],
     start: NDArray[np.int32],
     is_learned: NDArray[np.bool_],
     first_bias: NDArray[np.float32],
     log_odds: tuple[float, float],
 ) -> SparseParameters:
-    """One array of each kind for all chunks; those that were not solved keep their first bias.
+    """One array of each kind for all chunks; those of which there is None keep their first bias.
 
     ``start`` are the first nodes of the chunks; a score s becomes ``log_odds[0] * s + log_odds[1]``.
     """
@@ -87,8 +87,8 @@ def assemble(
         np.empty((0, 2), np.int32), np.empty(0, np.int32), np.empty(0, np.uint8), np.empty(0, np.uint16),
         np.empty(0, np.float32),
     )  # fmt: skip
-    chunks = [nothing if part is None else part.chunk for part in solved]
-    for number, part in enumerate(solved):
+    chunks = [nothing if part is None else part.chunk for part in parts]
+    for number, part in enumerate(parts):
         if part is not None:
             nodes = slice(start[number], start[number + 1])
             learned = is_learned[nodes]

@@ -1,245 +1,119 @@
-"""Training of sparse nodes in tasks: siblings together, on the rows of their parent."""
+"""Tasks: gathered from the plan, solved by themselves, anywhere and in any order."""
 
 from __future__ import annotations
 
-import math
-from typing import Any
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from labeltree.config import Config
-from labeltree.data.rows import LabelRows
-from labeltree.errors import TrainingError
-from labeltree.kernels.sparse.arrays import (
-    LANES,
-    Gathered,
-    LogLoss,
-    OnlineLogLoss,
-    Rows,
-    SquaredHinge,
-    State,
-    padded,
-)
-from labeltree.nodes.dense.fitting import initial_bias, make_blocks
-from labeltree.nodes.sparse.defaults import loss_of
-from labeltree.nodes.sparse.packing import NotFinite, Solved, pack_chunk
-from labeltree.tree import LabelTree
+from labeltree.kernels.sparse.arrays import State
+from labeltree.nodes.sparse.gathering import Material, Scratch, gather_parent
+from labeltree.nodes.sparse.packing import NotFinite, PackedChunk, pack_chunk
+from labeltree.nodes.sparse.picked import gather_copies
+from labeltree.nodes.sparse.plan import Plan
+from labeltree.nodes.sparse.solvers import Method, Solver, solver_of
 
-# The log-odds that a score stands for. A squared hinge's ones rank labels as exp(-max(0, 1 - s)³) does, the
-# map of Parabel's successors, but are those of a probability.
-LOG_ODDS = {"squared-hinge": (3.0, 1.0), "log": (1.0, 0.0)}  # factor, summand
-# Times the tolerance: before the held-out rows join, weights need not be exact. Those of the log loss grow
-# long after they rank well, and a map fitted to smaller ones would not suit them.
-FIRST_TOLERANCE = {"squared-hinge": 4.0, "log": 1.0}
-NO_DUAL = -30.0  # a variable of the log loss, as a logit, that is as good as 0
+_RANDOM_STEP = 0x9E3779B97F4A7C15  # between the random numbers of two chunks
 
 
-def chunk_starts(tree: LabelTree) -> NDArray[np.int32]:
-    """(n_chunks + 1,) the first node of each chunk: the root's own, then up to 64 siblings each."""
-    return make_blocks(tree, most=tree.n_nodes)[0]
+class Task(NamedTuple):
+    """Siblings and the rows of their parent, in plain values: nothing else is needed to solve it."""
+
+    config: Config  # resolved
+    solver: Solver
+    method: Method
+    random: int  # first state of its random numbers
+    prune: float  # weights closer to 0 are dropped
+    columns: NDArray[np.int32]  # (n_chunks + 1,) the first child of each chunk
+    is_learned: NDArray[np.bool_]  # (n_children,)
+    material: Material
 
 
-class Scratch:
-    """Room that the tasks of a thread share."""
+class Solved(NamedTuple):
+    """A task's chunks."""
 
-    def __init__(self, n_features: int, n_rows: int) -> None:
-        self.local_of_feature = np.full(n_features, -1, np.int32)
-        self.place_of_row = np.empty(n_rows, np.int32)
-
-
-class Tasks:
-    """One task per chunk of siblings: gather their parent's rows, solve, prune."""
-
-    def __init__(self, rows: Rows, Y: LabelRows, tree: LabelTree, config: Config, seed: int) -> None:
-        from labeltree.kernels.sparse.passes import count_positive, fill_positive
-
-        self.rows, self.Y, self.tree, self.seed = rows, Y, tree, seed
-        self.config = config
-        self.prune = _least_weight(config, rows)
-        self.start = chunk_starts(tree)
-        count, node_weight = np.zeros(tree.n_nodes + 1, np.int64), np.zeros(tree.n_nodes)
-        labels = (tree.parent, tree.leaf_of_label, Y.indptr, Y.indices, rows.weight)
-        count_positive(*labels, count, node_weight)
-        self.node_indptr = np.cumsum(count)
-        self.node_rows = np.empty(self.node_indptr[-1], np.int32)
-        fill_positive(*labels, self.node_indptr, self.node_rows)
-        self.all_rows = np.flatnonzero(rows.weight > 0).astype(np.int32)
-        self.bias, self.is_learned = self._constants(node_weight)
-        self.task_chunk = self._group_chunks()  # (n_tasks + 1,) the first chunk of each task
-        self.cost = self._costs()
-
-    @property
-    def loss(self) -> str:
-        """What the scores are those of."""
-        return loss_of(self.config)
-
-    @property
-    def log_odds(self) -> tuple[float, float]:
-        return LOG_ODDS[self.loss]
-
-    def _constants(self, node_weight: NDArray[np.float64]) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
-        """The bias of each node that is not learned, and which ones are."""
-        # One after another, as the kernel adds: a root that is always positive must have exactly this weight.
-        total = float(np.cumsum(self.rows.weight, dtype=np.float64)[-1])
-        bias = initial_bias(node_weight, self.tree, total)
-        return bias, np.isfinite(bias)
-
-    def _group_chunks(self) -> NDArray[np.int64]:
-        return np.arange(len(self.start))
-
-    def _costs(self) -> NDArray[np.float64]:
-        """Entries of the parent's rows times columns of each task; 0 where there is nothing to learn."""
-        entries = np.diff(self.rows.indptr) + 1
-        sums = np.concatenate([[0], np.cumsum(entries[self.node_rows])])
-        of_node = np.append(np.diff(sums[self.node_indptr]), entries[self.all_rows].sum())
-        first = self.start[self.task_chunk]
-        cost = of_node[self.tree.parent[first[:-1]]] * padded(np.diff(first)).astype(np.float64)  # -1: all
-        return cost * np.logical_or.reduceat(self.is_learned, first[:-1])
-
-    def nodes_of(self, task: int) -> tuple[int, int]:
-        """The first node, and the one behind the last."""
-        first, last = self.start[self.task_chunk[task : task + 2]]
-        return int(first), int(last)
-
-    def solve(self, task: int, scratch: Scratch) -> tuple[list[Solved], list[Solved]]:
-        """The task's chunks trained without the held-out rows, and then with them."""
-        examples, features = self._gather(task, scratch)
-        state = self._first_state(task, examples, len(features))
-        n_passes = self.config.epochs if self.config.solver == "sgd" else self.config.max_iterations
-        first = None
-        if np.any(examples.held_out):
-            n_done = self._train(task, examples, state, max(1, n_passes - 1), False)
-            first = self._pack_task(task, state.weights, features)
-            n_passes = max(1, n_passes - n_done)
-            state.is_active[:] = True
-        self._train(task, examples, state, n_passes, True)
-        final = self._pack_task(task, state.weights, features)
-        return first or final, final
-
-    def method_of(self, task: int) -> Any:
-        """What the kernel does with an example, and its parameters."""
-        if self.config.solver == "sgd":
-            return OnlineLogLoss(*online_step(self.config))
-        kind = SquaredHinge if self.loss == "squared-hinge" else LogLoss
-        return kind(*self._cost_and_l1())
-
-    def _cost_and_l1(self) -> tuple[np.float32, np.float32]:
-        return np.float32(self.config.C), np.float32(self.config.l1)
-
-    def _train(self, task: int, examples: Gathered, state: State, n_passes: int, with_held_out: bool) -> int:
-        """At most so many passes; how many there were."""
-        from labeltree.kernels.sparse.passes import train_passes
-
-        tolerance = self._tolerance(with_held_out, state.weights.shape[1])
-        return train_passes(self.method_of(task), examples, state, n_passes, tolerance, with_held_out)
-
-    def _tolerance(self, with_held_out: bool, n_columns: int) -> np.float32:
-        if self.config.solver == "sgd":
-            return np.float32(0.0)
-        # Columns that only pad are settled soon and count as well: without them a pass seems to change more.
-        few = min(1.0, n_columns / LANES)
-        return np.float32(
-            self.config.tolerance * few * (1.0 if with_held_out else FIRST_TOLERANCE[self.loss])
-        )
-
-    def _gather(self, task: int, scratch: Scratch) -> tuple[Gathered, NDArray[np.int32]]:
-        from labeltree.kernels.sparse.passes import gather_positive
-
-        first, last = self.nodes_of(task)
-        parent = int(self.tree.parent[first])
-        chosen = self.all_rows if parent < 0 else self._positive_rows(parent, parent + 1)
-        n_positive = len(self._positive_rows(first, last))
-        examples, features = self._gather_rows(chosen, n_positive, scratch)
-        gather_positive(
-            self.node_indptr, self.node_rows, first, last - first, chosen, scratch.place_of_row,
-            examples.positive_indptr, examples.positive,
-        )  # fmt: skip
-        return examples, features
-
-    def _gather_rows(
-        self, chosen: NDArray[np.int32], n_positive: int, scratch: Scratch
-    ) -> tuple[Gathered, NDArray[np.int32]]:
-        """The chosen rows as examples, with room for their positive children; and their features."""
-        from labeltree.kernels.sparse.passes import gather_examples
-
-        n, bias = len(chosen), np.float32(self.config.bias)
-        n_entries = int((self.rows.indptr[chosen + 1] - self.rows.indptr[chosen]).sum())
-        n_features = min(n_entries, len(scratch.local_of_feature))
-        n_entries += n * bool(bias)
-        examples = Gathered(
-            np.empty(n + 1, np.int64), np.empty(n_entries, np.int32), np.empty(n_entries, np.float32),
-            np.empty(n, np.float32), np.empty(n, np.float32), np.empty(n, np.bool_),
-            np.empty(n + 1, np.int64), np.empty(n_positive, np.int32),
-        )  # fmt: skip
-        features = np.empty(n_features, np.int32)
-        n_features = gather_examples(self.rows, chosen, bias, scratch.local_of_feature, examples, features)
-        return examples, features[:n_features]
-
-    def _positive_rows(self, first: int, last: int) -> NDArray[np.int32]:
-        return self.node_rows[self.node_indptr[first] : self.node_indptr[last]]
-
-    def _first_state(self, task: int, examples: Gathered, n_features: int) -> State:
-        n, (first, last) = len(examples.squares), self.nodes_of(task)
-        n_columns = int(padded(last - first))
-        weights = np.zeros((n_features + (self.config.bias > 0), n_columns), np.float32)
-        shape = (0, 0) if self.config.solver == "sgd" else (n, n_columns)
-        dual = np.full(shape, NO_DUAL if self.loss == "log" else 0.0, np.float32)
-        chunk = int(self.task_chunk[task])
-        random = np.array([self.seed], np.uint64) ^ np.uint64((chunk + 1) * 0x9E3779B97F4A7C15 % 2**64)
-        positive_weight = np.ones(n_columns, np.float32)
-        positive_weight[: last - first] = self._positive_weight(first, last)
-        return State(
-            weights, dual, positive_weight, np.arange(n), np.ones(n, np.bool_), random, np.zeros(1, np.int64)
-        )
-
-    def _positive_weight(self, first: int, last: int) -> NDArray[np.float64]:
-        n_positive = np.maximum(1, np.diff(self.node_indptr[first : last + 1]))
-        return self.config.positive_weight * (1 + self.config.rare_weight / n_positive)
-
-    def _pack_task(
-        self, task: int, weights: NDArray[np.float32], features: NDArray[np.int32]
-    ) -> list[Solved]:
-        chunks = range(self.task_chunk[task], self.task_chunk[task + 1])
-        if len(chunks) == 1:
-            return [self.pack(chunks[0], weights, features)]
-        columns = self.start[chunks[0] : chunks[-1] + 2] - self.start[chunks[0]]
-        return [
-            self.pack(chunk, np.ascontiguousarray(weights[:, begin:end]), features)
-            for chunk, begin, end in zip(chunks, columns[:-1], columns[1:], strict=True)
-        ]
-
-    def pack(self, chunk: int, weights: NDArray[np.float32], features: NDArray[np.int32]) -> Solved:
-        is_learned = self.is_learned[self.start[chunk] : self.start[chunk + 1]]
-        config = self.config
-        l1 = 0.0 if config.solver == "sgd" else config.l1
-        try:
-            return pack_chunk(weights, features, is_learned, l1, self.prune, config.bias)
-        except NotFinite:
-            raise _diverged(config) from None
+    without_held_out: list[PackedChunk]
+    whole: list[PackedChunk]
 
 
-def online_step(config: Config) -> tuple[np.float32, np.float32, np.float32, np.float32]:
-    """First step, its power, L2 and (always 0) L1 of the online methods."""
-    return np.float32(config.eta), np.float32(config.eta_power), np.float32(config.l2), np.float32(0.0)
+def gather(plan: Plan, number: int, scratch: Scratch) -> Task:
+    return gather_siblings(plan, plan.starts_of(number), int(plan.task_chunk[number]), scratch)
 
 
-def _least_weight(config: Config, rows: Rows) -> float:
-    """``prune`` for rows of length 1; the weights of longer rows are the smaller."""
-    if config.row_norm != "none":
-        return config.prune
-    n_filled = max(1, int(np.count_nonzero(np.diff(rows.indptr))))
-    squares = float(np.square(rows.values, dtype=np.float64).sum())
-    return config.prune / max(math.sqrt(squares / n_filled), 1e-30)
-
-
-def _diverged(config: Config) -> TrainingError:
-    if config.solver == "sgd":
-        eta = config.eta
-        return TrainingError(
-            f"weights are no longer finite: eta={eta:g} is too large for this data; try eta={eta / 10:g}"
-        )
-    return TrainingError(
-        f"weights are no longer finite: the features' values are too large; scale them, or set row_norm='l2' "
-        f"(it is {config.row_norm!r})"
+def gather_siblings(plan: Plan, starts: NDArray[np.int32], chunk: int, scratch: Scratch) -> Task:
+    """The siblings from the first to the last start, cut into chunks; random numbers are those of a chunk."""
+    first, last = int(starts[0]), int(starts[-1])
+    solver = solver_of(plan.config, last - first)
+    if plan.picks_label:
+        material = gather_copies(plan, first, last, solver, scratch)
+    else:
+        material = gather_parent(plan, first, last, scratch)
+    return Task(
+        config=plan.config,
+        solver=solver,
+        method=solver.kernel_method(plan.config),
+        random=plan.seed ^ (chunk + 1) * _RANDOM_STEP % 2**64,
+        prune=plan.prune,
+        columns=starts - starts[0],
+        is_learned=plan.is_learned[first:last].copy(),
+        material=material,
     )
+
+
+def solve(task: Task) -> Solved:
+    """The task's chunks trained without the held-out rows, and then with them."""
+    packed = [_pack(task, weights) for weights in train(task)]
+    return Solved(packed[0], packed[-1])  # the same where no row is held out
+
+
+def train(task: Task) -> Iterator[NDArray[np.float32]]:
+    """The weights (n_features, n_columns) before the held-out rows join, if there are any, and at the end.
+
+    Both are one array, which training goes on with.
+    """
+    examples, features, positive_weight, _ = task.material
+    n_weights = len(features) + (task.config.bias > 0)
+    state = task.solver.first_state(examples, n_weights, positive_weight, task.random)
+    n_passes = task.solver.most_passes(task.config)
+    if np.any(examples.held_out):
+        n_done = _make_passes(task, state, max(1, n_passes - 1), False)
+        yield state.weights
+        n_passes = max(1, n_passes - n_done)
+        state.is_active[:] = True
+    _make_passes(task, state, n_passes, True)
+    yield state.weights
+
+
+def _make_passes(task: Task, state: State, n_passes: int, with_held_out: bool) -> int:
+    """At most so many; how many there were. Those with the held-out rows are the last ones."""
+    from labeltree.kernels.sparse.passes import train_passes
+
+    examples, visits = task.material.examples, task.material.visits
+    tolerance = task.solver.tolerance(task.config, state.weights.shape[1], with_held_out)
+    if visits is None:
+        return train_passes(task.method, examples, state, n_passes, tolerance, with_held_out)
+    for bits in visits[-n_passes:] if with_held_out else visits[:n_passes]:
+        order = np.flatnonzero(np.unpackbits(bits, count=len(examples.weight)))
+        train_passes(task.method, examples, state._replace(order=order), 1, tolerance, with_held_out)
+    return n_passes
+
+
+def _pack(task: Task, weights: NDArray[np.float32]) -> list[PackedChunk]:
+    if len(task.columns) == 2:
+        return [_pack_chunk(task, weights, task.is_learned)]
+    return [
+        _pack_chunk(task, np.ascontiguousarray(weights[:, begin:end]), task.is_learned[begin:end])
+        for begin, end in pairwise(task.columns)
+    ]
+
+
+def _pack_chunk(task: Task, weights: NDArray[np.float32], is_learned: NDArray[np.bool_]) -> PackedChunk:
+    features, l1 = task.material.features, float(task.method.l1)
+    try:
+        return pack_chunk(weights, features, is_learned, l1, task.prune, task.config.bias)
+    except NotFinite:
+        raise task.solver.diverged(task.config) from None

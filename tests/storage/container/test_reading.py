@@ -19,8 +19,7 @@ from labeltree.errors import (
     NotAModelError,
     TruncatedModelError,
 )
-from labeltree.storage import container_read as persist_read
-from labeltree.storage.container import read_model, write_model
+from labeltree.storage.container import read_model, reading, write_model
 
 
 def raw_file(path: Path, header: Any, data: bytes = b"", *, align: bool = True) -> Path:
@@ -133,7 +132,7 @@ MALFORMED: dict[str, tuple[Any, int, type[ModelFileError], str]] = {
     "version a text": (header_with('{"format":"1"}'), 0, CORRUPTED, "format version"),
     "version true": (header_with('{"format":true}'), 0, CORRUPTED, "format version"),
     "version 0": (header_with('{"format":0}'), 0, CORRUPTED, "format version"),
-    "newer": (header_with('{"format":2}', what="ever"), 0, NewerModelError, "install a newer labeltree"),
+    "newer": (header_with('{"format":3}', what="ever"), 0, NewerModelError, "install a newer labeltree"),
     "no tensors": (header_with(), 0, CORRUPTED, "not a digest"),
     "digest short": (header_with(digest=entry("U8", [31], 0, 31)), 0, CORRUPTED, "not a digest"),
     "digest typed": (header_with(digest=entry("U64", [4], 0, 32)), 0, CORRUPTED, "not a digest"),
@@ -213,7 +212,7 @@ def test_unaligned_data(tmp_path: Path) -> None:
 
 
 def test_too_many_tensors(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, small_file: Path) -> None:
-    monkeypatch.setattr(persist_read, "MAX_TENSORS", 5)
+    monkeypatch.setattr(reading, "MAX_TENSORS", 5)
     with pytest.raises(CorruptedModelError, match="more than 5"):
         read_model(small_file)
 

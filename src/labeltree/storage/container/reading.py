@@ -1,4 +1,4 @@
-"""Reading a model file: check everything, then map it. Import :func:`read_model` from ``container``.
+"""Reading a container: check everything, then map it.
 
 A file is untrusted until every check has passed: nothing in it is executed, and no array is made before the
 whole header is known to be consistent with the file's size.
@@ -11,7 +11,6 @@ import json
 import math
 import mmap
 import os
-import re
 import stat
 from typing import Any, NamedTuple, NoReturn
 
@@ -25,33 +24,24 @@ from labeltree.errors import (
     NotAModelError,
     TruncatedModelError,
 )
+from labeltree.storage.container.layout import (
+    ALIGNMENT,
+    DIGEST_BYTES,
+    DIGEST_NAME,
+    DTYPES,
+    FORMAT_VERSION,
+    MAX_DEPTH,
+    MAX_DIMENSIONS,
+    MAX_HEADER_BYTES,
+    MAX_TENSORS,
+    METADATA_KEY,
+    PAD_PREFIX,
+    RESERVED_KEY,
+    is_impossible,
+    is_own_name,
+    nesting_depth,
+)
 
-FORMAT_VERSION = 1
-RESERVED_KEY, METADATA_KEY = "__metadata__", "labeltree"  # the first is safetensors' name, the second ours
-DIGEST_NAME, DIGEST_BYTES = "digest", 32
-PAD_PREFIX = "pad."
-ALIGNMENT = 64  # a cache line, and the widest vector register
-# safetensors itself allows 100 MB of header; parsing that much hostile JSON would take gigabytes.
-MAX_HEADER_BYTES = 16_000_000
-MAX_TENSORS = 100_000  # entries of the header, padding included
-MAX_DIMENSIONS = 8
-MAX_DEPTH = 32
-DTYPES: dict[str, np.dtype[Any]] = {
-    "F64": np.dtype("<f8"),
-    "F32": np.dtype("<f4"),
-    "F16": np.dtype("<f2"),
-    "I64": np.dtype("<i8"),
-    "I32": np.dtype("<i4"),
-    "I16": np.dtype("<i2"),
-    "I8": np.dtype("i1"),
-    "U64": np.dtype("<u8"),
-    "U32": np.dtype("<u4"),
-    "U16": np.dtype("<u2"),
-    "U8": np.dtype("u1"),
-    "BOOL": np.dtype("bool"),
-}
-# Possessive, and the closing quote optional: linear in the text's length even where no string ever ends.
-_STRING_OR_BRACKET = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"?|[\[{\]}]', re.DOTALL)
 _OUR_START = f'{{"{RESERVED_KEY}":{{"{METADATA_KEY}":'.encode()
 _HASH_BYTES = 1 << 24
 _ADVICE = "copy the file again or train a new model"
@@ -85,25 +75,13 @@ def read_model(
         _check_digest(path, buffer)
     arrays = {}
     for name, dtype, shape, start, stop in tensors:
-        if name == DIGEST_NAME or name.startswith(PAD_PREFIX):
+        if is_own_name(name):
             continue
         count = (stop - start) // dtype.itemsize
         arrays[name] = np.frombuffer(buffer, dtype, count, data_start + start).reshape(shape)
         if dtype.kind == "b" and np.any(arrays[name].view(np.uint8) > 1):
             _corrupted(path, f"tensor {name!r} of booleans holds a byte that is neither 0 nor 1")
     return arrays, metadata
-
-
-def nesting_depth(text: str) -> int:
-    """How deep the brackets of a JSON text are nested; counting stops just above :data:`MAX_DEPTH`."""
-    depth = deepest = 0
-    for match in _STRING_OR_BRACKET.finditer(text):
-        first = match.group()[0]
-        depth += (first in "[{") - (first in "]}")
-        deepest = max(deepest, depth)
-        if deepest > MAX_DEPTH:
-            break
-    return deepest
 
 
 def _corrupted(path: Any, problem: str) -> NoReturn:
@@ -217,8 +195,7 @@ def _tensor(path: Any, name: str, entry: Any) -> _Tensor:
     dtype = DTYPES[code]
     if not _are_sizes(shape) or len(shape) > MAX_DIMENSIONS:
         _corrupted(path, f"tensor {name!r} must have at most {MAX_DIMENSIONS} axes of length 0 or more")
-    # NumPy refuses to make even an empty array whose other axes multiply to more than an address.
-    if math.prod(max(length, 1) for length in shape) * dtype.itemsize >= 1 << 62:
+    if is_impossible(shape, dtype):
         _corrupted(path, f"tensor {name!r} has an impossible shape")
     if not _are_sizes(offsets) or len(offsets) != 2:
         _corrupted(path, f"tensor {name!r} must have two data_offsets of 0 or more")

@@ -1,14 +1,9 @@
-"""The model file: named arrays and a JSON object in one memory-mapped safetensors file.
-
-``docs/model-file.md`` is the specification. Layout: the header (padded with spaces), the tensors in order of
-name, each starting at a multiple of 64 bytes of the file, and last the SHA-256 of every byte before it.
-"""
+"""Writing a container: check that it can hold what it is given, then stream it, whole or not at all."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-import math
 import os
 import re
 from collections.abc import Iterator, Mapping
@@ -19,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labeltree.errors import ModelFileError, ParameterError
-from labeltree.storage.container_read import (
+from labeltree.storage.container.layout import (
     ALIGNMENT,
     DIGEST_BYTES,
     DIGEST_NAME,
@@ -32,12 +27,11 @@ from labeltree.storage.container_read import (
     METADATA_KEY,
     PAD_PREFIX,
     RESERVED_KEY,
+    is_impossible,
+    is_own_name,
     nesting_depth,
-    read_model,
 )
 from labeltree.storage.files import write_whole
-
-__all__ = ["FORMAT_VERSION", "read_model", "write_model"]
 
 _CODES = {dtype: code for code, dtype in DTYPES.items()}
 _NAME = re.compile(r"[!-~]{1,200}")  # printable ASCII, so that names sort the same everywhere
@@ -50,7 +44,7 @@ def write_model(
     """Write a model file so that ``path`` holds either its old content or the whole new one, never a part.
 
     Equal arguments give equal bytes, whatever the order of the mappings. Arrays are streamed: only one that
-    is not C-contiguous and little-endian is copied. What :func:`read_model` returned can be passed again.
+    is not C-contiguous and little-endian is copied. What ``read_model`` returned can be passed again.
     """
     header, names = _header(tensors, metadata)
     try:
@@ -106,7 +100,7 @@ def _check_tensor(name: str, array: NDArray[Any]) -> str:
     """The dtype's code, or a :class:`ParameterError` if the file cannot hold this tensor."""
     if not isinstance(name, str) or not _NAME.fullmatch(name):
         raise ParameterError(f"a tensor's name must be 1 to 200 printable ASCII characters, but is {name!r}")
-    if name in (DIGEST_NAME, RESERVED_KEY) or name.startswith(PAD_PREFIX):
+    if name == RESERVED_KEY or is_own_name(name):
         raise ParameterError(f"tensor name {name!r} is used by the file format itself; choose another")
     if not isinstance(array, np.ndarray):
         raise ParameterError(f"tensor {name!r} must be a NumPy array, but is of type {type(array).__name__}")
@@ -116,8 +110,7 @@ def _check_tensor(name: str, array: NDArray[Any]) -> str:
     if code is None:
         known = ", ".join(str(dtype) for dtype in _CODES)
         raise ParameterError(f"tensor {name!r} must be of one of the types {known}, but is {array.dtype}")
-    # The reader refuses such shapes too: an empty array may claim axes whose product no machine can hold.
-    if math.prod(max(length, 1) for length in array.shape) * array.itemsize >= 1 << 62:
+    if is_impossible(array.shape, array.dtype):
         raise ParameterError(f"tensor {name!r} has the impossible shape {array.shape}")
     return code
 

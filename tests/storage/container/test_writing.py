@@ -21,7 +21,7 @@ from support.small_files import METADATA, posix, small_tensors
 
 from labeltree.errors import ModelFileError, ParameterError
 from labeltree.storage.container import FORMAT_VERSION, read_model, write_model
-from labeltree.storage.container_read import DTYPES
+from labeltree.storage.container.layout import DTYPES
 
 
 def test_round_trip(small_file: Path) -> None:
@@ -95,7 +95,7 @@ def test_the_safetensors_library_reads_it(small_file: Path) -> None:
     with safetensors.safe_open(small_file, "numpy") as file:
         assert list(file.metadata()) == ["labeltree"]
         content = json.loads(file.metadata()["labeltree"])
-        assert content == METADATA | {"format": 1}
+        assert content == METADATA | {"format": FORMAT_VERSION}
         assert file.metadata()["labeltree"] == json.dumps(content, sort_keys=True, separators=(",", ":"))
         for name, expected in small_tensors().items():
             np.testing.assert_array_equal(file.get_tensor(name), expected)
@@ -228,7 +228,7 @@ def test_a_link_keeps_pointing_to_the_model(tmp_path: Path, small_file: Path) ->
         ({}, {"x": float("nan")}, "finite JSON"),
         ({}, {"x": np.float32(1)}, "finite JSON"),
         ({}, {1: 2}, "keys must be strings"),
-        ({}, {"format": 2}, "'format' must be 1"),
+        ({}, {"format": 1}, "'format' must be 2, but is 1"),
         ({}, {"x": json.loads("[" * 40 + "]" * 40)}, "at most 32 deep"),
         ({}, {"x": "y" * 16_000_000}, "put large metadata into a tensor"),
     ],

@@ -1,0 +1,103 @@
+"""What an expert is: three questions that it answers about rows, and what a model file keeps of it."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from labeltree.data.rows import Arrays
+from labeltree.query import Query
+
+if TYPE_CHECKING:
+    from labeltree.config import Config
+    from labeltree.features.text import ShortText
+    from labeltree.training.job import TrainingJob
+    from labeltree.tree import LabelTree
+
+Labels = tuple[NDArray[np.int64], NDArray[np.int32]]  # indptr, label ids
+Found = tuple[NDArray[np.int32], NDArray[np.float32]]  # label ids, probabilities; both (n_rows, k)
+# Labels of each row (n_rows,); their ids, sorted within rows, and probabilities.
+Above = tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32]]
+
+
+class Saved(NamedTuple):
+    """What a model file says of an expert, and of the model that it is a part of."""
+
+    tensors: Mapping[str, NDArray]  # those of the whole file
+    number: int  # a part of its tensors' names
+    metadata: Mapping[str, Any]  # its own
+    config: Config  # with what was chosen for it
+    n_features: int
+    n_labels: int
+
+
+class Expert(ABC):
+    """Says how probable labels are for rows. Its methods may be called from many threads at once."""
+
+    kind: ClassVar[str]  # its name in the table
+    n_labels: int
+    scores_alike: bool  # whether a search and `score` give a label the same bits
+    trees: Sequence[LabelTree] = ()  # that people may want to see and to write to a file
+    chosen: Mapping[str, Any] = {}  # parameters that the config leaves to the data
+
+    @abstractmethod
+    def topk(
+        self, arrays: Arrays, query: Query, out_ids: NDArray[np.int32], out_probabilities: NDArray[np.float32]
+    ) -> None:
+        """Fill the k best labels of each row, best first; ties go to the lower label id.
+
+        Labels of probability 0 come last. An exact search finds k labels, a beam maybe fewer; -1 and 0 are
+        in the places that are left, and in those of labels below the threshold.
+        """
+
+    @abstractmethod
+    def above(self, arrays: Arrays, query: Query) -> Above:
+        """The labels of each row that are at least as probable as the threshold."""
+
+    @abstractmethod
+    def score(self, arrays: Arrays, labels: Labels, query: Query) -> NDArray[np.float32]:
+        """The probability of each given label of each row; 0 for the label -1."""
+
+    def topk_row(
+        self, indices: NDArray[np.int32], values: NDArray[np.float32], n: int, norm: int, query: Query
+    ) -> Found | None:
+        """Quickly as :meth:`topk` for the first n entries of a row, after their normalisation (in place).
+
+        None if there is something wrong with them, or no quick way.
+        """
+        return None
+
+    def topk_text(self, buffer: ShortText, text: bytes, query: Query) -> Found | None:
+        """Quickly as :meth:`topk` for a short text; None if there is something wrong with it, or no way."""
+        return None
+
+    @property
+    @abstractmethod
+    def parameter_bytes(self) -> int:
+        """Its size in memory."""
+
+    @abstractmethod
+    def statistics(self) -> dict[str, Any]:
+        """Numbers that ``inspect`` shows, by name."""
+
+    @abstractmethod
+    def tensors(self, number: int) -> dict[str, NDArray]:
+        """Its arrays for the model file; names begin with a word of its own and the number."""
+
+    def metadata(self) -> dict[str, Any]:
+        """What :meth:`from_saved` must know besides, as JSON has it."""
+        return {}
+
+    @classmethod
+    @abstractmethod
+    def from_saved(cls, saved: Saved) -> Expert:
+        """The expert whose :meth:`tensors` and :meth:`metadata` these are, checked."""
+
+    @classmethod
+    @abstractmethod
+    def train(cls, job: TrainingJob) -> Sequence[Expert]:
+        """Experts of this kind for the data; none where the config does not ask for any."""

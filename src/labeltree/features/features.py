@@ -1,0 +1,63 @@
+"""What features are: what callers and files give becomes sparse rows."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from numpy.typing import NDArray
+
+from labeltree.config import Config
+from labeltree.data.bad_lines import BadLines
+from labeltree.data.opening import Source
+from labeltree.data.rows import LabelRows, SparseRows
+from labeltree.features.strings import StringTable
+
+if TYPE_CHECKING:
+    from labeltree.features.text import ShortText
+
+
+class Features(ABC):
+    """Maps what callers and files give to sparse rows of ``n_columns``."""
+
+    input: ClassVar[str]  # what they take: their name in the table, the model file and `inspect`
+    config: Config
+    n_columns: int
+    norm_of_rows: int  # the code of what `prepared` does to a row
+
+    @abstractmethod
+    def given_rows(self, X: Any) -> SparseRows:
+        """X, checked, as rows that :meth:`prepared` takes; such rows are what X may be too."""
+
+    @abstractmethod
+    def prepared(self, rows: SparseRows) -> SparseRows:
+        """Given rows, ready for the experts."""
+
+    @abstractmethod
+    def read(
+        self, source: Source, labels: StringTable, fmt: str, bad_lines: BadLines
+    ) -> Iterator[tuple[SparseRows, LabelRows]]:
+        """Given rows of a file and their labels (-1: not in the table), some at a time as they arrive."""
+
+    def short_text(self, text: str) -> tuple[ShortText, bytes] | None:
+        """What a kernel needs to make the row of a text: where all arrays are, and its bytes.
+
+        None where :meth:`given_rows` must do it.
+        """
+        return None
+
+    @abstractmethod
+    def tensors(self) -> dict[str, NDArray]:
+        """Everything but the config, by name, for the model file."""
+
+    @classmethod
+    @abstractmethod
+    def from_tensors(cls, tensors: Mapping[str, NDArray], config: Config) -> Features:
+        """The features whose :meth:`tensors` these are, checked."""
+
+
+def is_list(values: Any) -> bool:
+    """Whether these are values one after another, and not a single string or number."""
+    is_single = isinstance(values, (str, bytes)) or getattr(values, "ndim", 1) == 0
+    return isinstance(values, Iterable) and not is_single

@@ -1,0 +1,78 @@
+"""The metadata of earlier model files in the present version of the format.
+
+A file means for ever what it meant when it was written, whatever becomes of the parameters. It holds the
+value of each, so a new default changes nothing. What is frozen here:
+
+- A parameter is added: files without it were trained as some value of it says. :data:`ADDED` has that value,
+  under the present version.
+- A parameter is renamed or removed, or anything else means something new: the version rises, and a function
+  in :data:`UPGRADES` makes the new metadata from that of the version before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from labeltree.errors import CorruptedModelError, show
+
+Metadata = dict[str, Any]
+
+# For each version of the format: parameters that its first files lack, and what these files mean.
+ADDED: dict[int, dict[str, Any]] = {
+    1: dict(
+        balanced=True,
+        collapse=0,
+        profiles="features",
+        solver="dual",
+        loss="squared-hinge",
+        C=0.0,
+        positive_weight=1.0,
+        rare_weight=30.0,
+        l1=0.0,
+        bias=0.2,
+        tolerance=0.05,
+        max_iterations=20,
+        prune=0.1,
+        eta=2.0,
+        eta_power=0.5,
+    ),
+    2: dict(),
+}
+
+
+def upgrade(metadata: Metadata) -> Metadata:
+    """The same in the present version, with every parameter; what comes out is not checked."""
+    metadata = _with_every_parameter(metadata)
+    while metadata["format"] in UPGRADES:
+        metadata = _with_every_parameter(UPGRADES[metadata["format"]](metadata))
+    return metadata
+
+
+def _with_every_parameter(metadata: Metadata) -> Metadata:
+    return {**metadata, "config": {**ADDED.get(metadata["format"], {}), **metadata["config"]}}
+
+
+def _from_1(metadata: Metadata) -> Metadata:
+    """Version 2 tells of each expert what it is; before, that followed from its place and the config."""
+    config, n_trees, chosen = metadata["config"], metadata["n_trees"], metadata.get("chosen", {})
+    if type(n_trees) is not int or n_trees != config["trees"] or not 1 <= n_trees <= 1000:
+        raise CorruptedModelError(
+            f"n_trees is {show(n_trees)}, but the config has {show(config['trees'])} trees"
+        )
+    kinds = ["dense", "sparse"] if config["nodes"] == "both" else [config["nodes"]]
+    experts = [
+        {
+            "kind": "tree",
+            "number": number,
+            "nodes": nodes,
+            "link": config["link"],
+            "config": chosen.get(nodes, {}),
+        }
+        for number, nodes in enumerate(n_trees * kinds)
+    ]
+    kept = {key: value for key, value in metadata.items() if key not in ("n_trees", "chosen")}
+    return {**kept, "format": 2, "experts": experts}
+
+
+UPGRADES: dict[int, Callable[[Metadata], Metadata]] = {1: _from_1}  # each to the version after
