@@ -18,10 +18,10 @@ from numba.extending import intrinsic
 from labeltree.kernels.addresses import borrow
 from labeltree.kernels.arithmetic import score_rows
 from labeltree.kernels.dense.batches import _sum_visits, _train_block, _train_feature
-from labeltree.kernels.dense.parts import call_for_rows, embed_row
+from labeltree.kernels.dense.parts import embed_row, prefetch_examples
 from labeltree.kernels.dense.plan import plan_features, plan_visits
 from labeltree.kernels.jit import kernel
-from labeltree.kernels.search.dense import _nodes_at
+from labeltree.kernels.search.dense import nodes_at
 from labeltree.kernels.search.exact import prepare_query, query_size, score_children, score_nodes
 
 CHAINS = 10  # independent multiply-adds at a time: two units of a latency of four or five cycles each
@@ -171,7 +171,7 @@ def train_phases(
         plan_features(examples, rows, plan)
         planned = _clock()
         for e in range(len(rows)):
-            call_for_rows(examples, order, start + e, parameters.embedding)
+            prefetch_examples(examples, order, start + e, parameters.embedding)
             embed_row(rows[e], examples, parameters.embedding, buffers.hidden, e)
         embedded = _clock()
         for task in range(plan.sizes[0]):
@@ -196,7 +196,7 @@ def search_parts(table, indptr, indices, values, opened_indptr, opened, with_sco
 
     out[row] has something of each, so that nothing is left out.
     """
-    nodes = _nodes_at(table)
+    nodes = nodes_at(table, indices, values)
     query = np.empty((1, query_size(nodes)), np.float32)
     scores = np.empty(nodes.max_children, np.float32)
     for row in range(len(indptr) - 1):
@@ -206,7 +206,7 @@ def search_parts(table, indptr, indices, values, opened_indptr, opened, with_sco
             for place in range(opened_indptr[row], opened_indptr[row + 1]):
                 first, n = nodes.first_child[opened[place]], nodes.n_children[opened[place]]
                 if with_link:
-                    score_children(nodes, first, n, query, link, scores)
+                    score_children(nodes, link, first, n, query, scores)
                 else:
                     score_nodes(nodes, first, n, query, scores)
                 out[row] += scores[0]

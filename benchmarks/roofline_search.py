@@ -13,7 +13,7 @@ from benchmarks.roofline_machine import fastest, fastest_of
 from benchmarks.roofline_page import Part, Rates, Work
 from labeltree.data.rows import Arrays, SparseRows, pointers
 from labeltree.experts.tree_search import TreeExpert
-from labeltree.kernels.links import link_code
+from labeltree.nodes import LINKS
 from labeltree.nodes.dense.quantized import QuantizedParameters
 from labeltree.query import make_query
 from labeltree.storage.tensors import read_only
@@ -70,7 +70,7 @@ def measure_search(
     ).astype(np.int32)
     arrays: Arrays = (read_only(X.indptr), read_only(X.indices), read_only(X.values))
     ids, probabilities = np.empty((X.n_rows, K), np.int32), np.empty((X.n_rows, K), np.float32)
-    link, out = link_code(search.link, False), np.empty(X.n_rows, np.float32)
+    link, out = LINKS[search.link].kernel, np.empty(X.n_rows, np.float32)
 
     def run(with_scores: bool, with_link: bool) -> None:
         kernels.search_parts(search.table, *arrays, opened_indptr, flat, with_scores, with_link, link, out)

@@ -20,7 +20,7 @@ from labeltree.data.xmlc import read_xmlc
 from labeltree.errors import DataError, LabelTreeError, ParameterError, TreeError
 from labeltree.features.text import TextFeatures
 from labeltree.training.data import read_training_data
-from labeltree.trees.file import read_tree
+from labeltree.trees.file import read_tree, write_tree
 
 Read = tuple[SparseRows, LabelRows, int]  # features, labels, lines that were left out
 _LABELS = ("a", "b", "c d")  # of tree files
@@ -98,7 +98,7 @@ def check_tree(content: bytes) -> bool:
         except TreeError:
             return False
         assert tree.n_labels == len(_LABELS)
-        tree.write(path, _LABELS)
+        write_tree(path, tree, _LABELS)
         assert read_tree(path, _LABELS) == tree
     return True
 

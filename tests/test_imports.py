@@ -14,6 +14,7 @@ import labeltree
 
 SOURCE = Path(labeltree.__file__).parent
 MODULES = sorted(SOURCE.rglob("*.py"))
+GOLDEN = Path(__file__).parent / "storage" / "golden"
 HEAVY = ("numpy", "numba", "scipy", "sklearn", "safetensors", "tqdm", "llvmlite")
 
 # From the bottom up: a part imports only from lower lines, and from itself.
@@ -165,6 +166,17 @@ assert not words & {"training", "tree_training", "calibration", "fitting"}, word
 """
     paths = [str(tmp_path / nodes) for nodes in ("dense", "sparse")]
     done = subprocess.run([sys.executable, "-c", check, *paths], capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+
+
+def test_predicting_imports_no_training() -> None:
+    training = r"labeltree\.(training|trees\.|nodes\.\w+\.(fitting|buffers|plan|solvers|tasks)$)"
+    check = (
+        "import re, sys, labeltree\n"
+        f"labeltree.load({str(GOLDEN / 'both-1.labeltree')!r}).predict(['some text'], 1)\n"
+        f"assert not [name for name in sys.modules if re.match({training!r}, name)]"
+    )
+    done = subprocess.run([sys.executable, "-c", check], capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr
 
 

@@ -113,9 +113,10 @@ class LabelTree:
         """What a model file needs to hold; the other arrays follow from these."""
         return {f"{prefix}.parent": self.parent, f"{prefix}.label": self.label}
 
-    def arrays(self) -> list[NDArray[np.int32]]:
-        """All of them, as kernels take them."""
-        return [self.parent, self.first_child, self.n_children, self.label, self.leaf_of_label]
+    def arrays(self) -> dict[str, NDArray[np.int32]]:
+        """All of them by name, as kernels take them."""
+        names = ("parent", "first_child", "n_children", "label", "leaf_of_label")
+        return {name: getattr(self, name) for name in names}
 
     @property
     def n_nodes(self) -> int:

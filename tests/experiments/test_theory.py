@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,7 @@ from experiments import theory_checks as checks
 from experiments import theory_exact as exact
 from experiments import theory_trained as trained
 from experiments import theory_trees as trees
-from labeltree.nodes import biases
+from labeltree.nodes import LINKS
 from labeltree.reference import search as reference_search
 from labeltree.reference import training as reference_training
 from labeltree.tree import LabelTree
@@ -226,17 +225,12 @@ def test_the_unmutated_bound_is_the_theorems(monkeypatch: pytest.MonkeyPatch) ->
 
 def certain_root(monkeypatch: pytest.MonkeyPatch) -> None:
     """The package's training takes the root for constant, as if no row were without labels."""
-    first_bias = biases.initial_bias
-    users = [
-        module
-        for name, module in list(sys.modules.items())
-        if name.startswith("labeltree.nodes.") and getattr(module, "initial_bias", None) is first_bias
-    ]
-    assert len(users) >= 3  # its own module, dense and sparse nodes
-    for module in users:
-        monkeypatch.setattr(
-            module, "initial_bias", lambda weight, tree, _: first_bias(weight, tree, weight[0])
-        )
+    first_bias = LINKS["plt"].first_bias
+
+    def certain(weight, tree, _):
+        return first_bias(weight, tree, weight[0])
+
+    monkeypatch.setitem(LINKS._loaded, "plt", LINKS["plt"]._replace(first_bias=certain))
 
 
 def picked_labels(monkeypatch: pytest.MonkeyPatch) -> None:

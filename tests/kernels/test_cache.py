@@ -118,6 +118,49 @@ def test_an_edited_helper_is_compiled_again(tmp_path: Path) -> None:
     assert subprocess.check_output(command, env=environment) == b"10\n"
 
 
+SHAPES = """
+from labeltree.kernels.jit import generic, kernel, kernel_of
+
+@generic
+def area(shape):
+    pass
+
+@kernel
+def twice(shape):
+    return 2 * area(shape)
+
+def make(shape):
+    @kernel_of(shape)
+    def thrice():
+        return 3 * area(shape)
+    return thrice
+"""
+SQUARE = """
+from typing import NamedTuple
+from shapes import area
+
+class Square(NamedTuple):
+    side: int
+
+@area.of(Square)
+def square(shape):
+    return shape.side**2
+"""
+
+
+def test_an_edited_body_is_compiled_again(tmp_path: Path) -> None:
+    """What kernels do for a type may be in another file than they are, also if a closure holds its value."""
+    (tmp_path / "shapes.py").write_text(SHAPES)
+    path = os.pathsep.join([str(tmp_path), str(Path(labeltree.__file__).parents[1])])
+    environment = {"PATH": "", "PYTHONPATH": path, cache.ENVIRONMENT: str(tmp_path / "kernels")}
+    environment["PYTHONDONTWRITEBYTECODE"] = "1"
+    script = "import square, shapes; s = square.Square(5); print(shapes.twice(s), shapes.make(s)())"
+    for body, expected in (("side**2", b"50 75\n"), ("side + 1", b"12 18\n")):
+        (tmp_path / "square.py").write_text(SQUARE.replace("side**2", body))
+        assert subprocess.check_output([sys.executable, "-c", script], env=environment) == expected
+        assert subprocess.check_output([sys.executable, "-c", script], env=environment) == expected
+
+
 def test_a_folder_that_cannot_be_written_is_used(module: Path, folder: Path) -> None:
     """Not even the superuser can write where a file stands for the folder that is written to."""
     (folder.parent / "file").write_text("")

@@ -18,7 +18,8 @@ import pytest
 
 import labeltree
 
-KERNELS = sorted((Path(labeltree.__file__).parent / "kernels").glob("*.py"))
+ROOT = Path(labeltree.__file__).parent / "kernels"
+KERNELS = sorted(ROOT.rglob("*.py"))
 LOOPS = (ast.For, ast.While)
 FLOATS = ("np.float32", "np.float64")
 SUMS = (ast.Add, ast.Sub, ast.Mult)
@@ -141,7 +142,7 @@ def faults_of(source: str) -> list[str]:
     return [f"line {line}: {text}" for line, text in sorted(faults)]
 
 
-@pytest.mark.parametrize("path", KERNELS, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", KERNELS, ids=lambda path: str(path.relative_to(ROOT)))
 def test_loops_that_sum_floats_write_nothing(path: Path) -> None:
     assert faults_of(path.read_text()) == []
 

@@ -1,4 +1,4 @@
-"""A new measure is one object and one entry in the table: it is measured, shown and written as the others."""
+"""A new metric is one object and one entry in the table: it is measured, shown and written as the others."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ def sureness(matched: Matched, k: int) -> float:
 
 @pytest.fixture(autouse=True)
 def _added() -> Iterator[None]:
-    metrics.METRICS.add("hit", metrics.Measure("rows hit", rows_hit))
-    metrics.METRICS.add("sure", metrics.Measure("sureness", sureness, needs_probabilities=True))
+    metrics.METRICS.add("hit", metrics.Metric("rows hit", rows_hit))
+    metrics.METRICS.add("sure", metrics.Metric("sureness", sureness, needs_probabilities=True))
     yield
     metrics.METRICS.remove("hit")
     metrics.METRICS.remove("sure")

@@ -22,7 +22,6 @@ from labeltree.errors import TrainingError
 from labeltree.experts.tree_training import tree_seed
 from labeltree.kernels.dense.arrays import Examples
 from labeltree.kernels.dense.learned import fill_children, measure_children
-from labeltree.kernels.links import SIGMOID, SOFTMAX
 from labeltree.model import Model
 from labeltree.nodes import KINDS, LINKS
 from labeltree.nodes.dense import fitting as dense
@@ -91,7 +90,7 @@ def measured(problem: Problem, node_of_label: NDArray[np.int32], link: str) -> t
     hidden = np.zeros((1, problem.parameters.weights.shape[1]), np.float32)
     measure_children(
         problem.arrays(), np.arange(len(problem.examples)), tree.first_child, tree.n_children, node_of_label,
-        problem.parameters, link == "hsm", hidden, probabilities, count,
+        problem.parameters, LINKS[link].kernel, hidden, probabilities, count,
     )  # fmt: skip
     return probabilities, count
 
@@ -103,7 +102,7 @@ def kernel_tree(problem: Problem, link: str) -> LabelTree:
         examples=problem.arrays(),
         parameters=problem.parameters,
         config=Config(dim=problem.parameters.weights.shape[1]),
-        blocks=SimpleNamespace(link=SOFTMAX if link == "hsm" else SIGMOID),
+        blocks=SimpleNamespace(link=LINKS[link].kernel),
     )
     rows = np.arange(len(problem.examples), dtype=np.int64)
     return LabelTree(problem.tree.parent, assign_labels(trainer, rows))  # type: ignore[arg-type]
@@ -246,10 +245,9 @@ def kernel_fill(votes: Votes, room: dict[int, int]) -> dict[int, int]:
     first_child = np.array([1] + [-1] * n_children, np.int32)
     n_children_of = np.array([n_children] + [0] * n_children, np.int32)
     capacity = np.array([n_labels, *room.values()], np.int64)
-    nodes = fill_children(
-        probabilities, count, first_child, n_children_of, np.zeros(n_labels, np.int32), capacity
-    )
-    return dict(enumerate(nodes.tolist()))
+    at_root = np.zeros(n_labels, np.int32)
+    found = fill_children(probabilities, count, first_child, n_children_of, at_root, capacity)
+    return dict(enumerate(found.tolist()))
 
 
 def test_children_are_filled_as_in_the_reference() -> None:
@@ -445,7 +443,7 @@ def check_separation(derivatives: Derivatives) -> None:
             assert found >= objective_of({i: 1 + (place >= 4) for place, i in enumerate(order)})
 
 
-def test_filling_does_not_lower_the_objective_below_that_of_chance() -> None:
+def test_filling_does_not_lower_the_objective_below_that_of_probability() -> None:
     check_separation(reference.derivatives)
 
 

@@ -13,7 +13,6 @@ from labeltree.data.rows import Arrays
 from labeltree.errors import CorruptedModelError
 from labeltree.experts.expert import Above, Expert, Found, Labels, Saved
 from labeltree.kernels.check import CANONICAL
-from labeltree.kernels.links import link_code
 from labeltree.nodes import KINDS, LINKS
 from labeltree.nodes.kind import Parameters
 from labeltree.query import NO_BEAM, Query
@@ -22,6 +21,7 @@ from labeltree.tree import LabelTree
 
 if TYPE_CHECKING:
     from labeltree.features.text import ShortText
+    from labeltree.kernels.search.kernels import Kernels
     from labeltree.training.job import TrainingJob
 
 
@@ -39,46 +39,45 @@ class TreeExpert(Expert):
         self.parameters = type(parameters)(*map(read_only, parameters))
         self.scores_alike = KINDS[nodes].scores_alike
         # Kernels are imported late, but not anew at each call: a call takes microseconds.
-        self.kernels, self.table, self._arrays = KINDS[nodes].search(tree, self.parameters, n_features)
+        make_kernels, self.table, self._fields = KINDS[nodes].search(tree, self.parameters, n_features)
+        self._plain = make_kernels(LINKS[link].kernel)
+        self._normalized = make_kernels(LINKS[link].normalized)
+
+    def _kernels_for(self, query: Query) -> Kernels:
+        return self._normalized if query.normalize else self._plain
 
     def topk(
         self, arrays: Arrays, query: Query, out_ids: NDArray[np.int32], out_probabilities: NDArray[np.float32]
     ) -> None:
         k, threshold, rows = query.k, query.threshold, _read_only(arrays)
-        link = link_code(self.link, query.normalize)
+        kernels = self._kernels_for(query)
         if query.beam == NO_BEAM:
-            self.kernels.topk(self.table, *rows, k, threshold, link, out_ids, out_probabilities)
+            kernels.topk(self.table, *rows, k, threshold, out_ids, out_probabilities)
         else:
-            self.kernels.beam(self.table, *rows, k, query.beam, threshold, link, out_ids, out_probabilities)
+            kernels.beam(self.table, *rows, k, query.beam, threshold, out_ids, out_probabilities)
 
     def topk_row(
         self, indices: NDArray[np.int32], values: NDArray[np.float32], n: int, norm: int, query: Query
     ) -> Found | None:
-        k, threshold, link = query.k, query.threshold, link_code(self.link, query.normalize)
+        k, threshold, kernels = query.k, query.threshold, self._kernels_for(query)
         ids, probabilities = np.empty((1, k), np.int32), np.empty((1, k), np.float32)
-        code = self.kernels.topk_row(
-            self.table, indices, values, n, norm, k, threshold, link, ids, probabilities
-        )
+        code = kernels.topk_row(self.table, indices, values, n, norm, k, threshold, ids, probabilities)
         return (ids, probabilities) if code == CANONICAL else None
 
     def topk_text(self, buffer: ShortText, text: bytes, query: Query) -> Found | None:
-        k, threshold, link = query.k, query.threshold, link_code(self.link, query.normalize)
+        k, threshold, kernels = query.k, query.threshold, self._kernels_for(query)
         ids, probabilities = np.empty((1, k), np.int32), np.empty((1, k), np.float32)
-        is_good = self.kernels.topk_text(
-            self.table, buffer.table, text, k, threshold, link, ids, probabilities
-        )
+        is_good = kernels.topk_text(self.table, buffer.table, text, k, threshold, ids, probabilities)
         return (ids, probabilities) if is_good else None
 
     def above(self, arrays: Arrays, query: Query) -> Above:
-        n_rows, threshold, link = len(arrays[0]) - 1, query.threshold, link_code(self.link, query.normalize)
+        n_rows, threshold, kernels = len(arrays[0]) - 1, query.threshold, self._kernels_for(query)
         capacity = max(1024, 8 * n_rows)
         indptr = np.zeros(n_rows + 1, np.int64)
         ids, probabilities = np.empty(capacity, np.int32), np.empty(capacity, np.float32)
         row = 0
         while True:
-            row = self.kernels.above(
-                self.table, *_read_only(arrays), row, threshold, link, indptr, ids, probabilities
-            )
+            row = kernels.above(self.table, *_read_only(arrays), row, threshold, indptr, ids, probabilities)
             if row == n_rows:
                 break
             ids, probabilities = (np.concatenate([array, array]) for array in (ids, probabilities))
@@ -88,10 +87,8 @@ class TreeExpert(Expert):
         return lengths, ids[order], probabilities[order]
 
     def score(self, arrays: Arrays, labels: Labels, query: Query) -> NDArray[np.float32]:
-        out, link = np.empty(len(labels[1]), np.float32), link_code(self.link, query.normalize)
-        self.kernels.labels(
-            self.table, *_read_only(arrays), read_only(labels[0]), read_only(labels[1]), link, out
-        )
+        out, kernels = np.empty(len(labels[1]), np.float32), self._kernels_for(query)
+        kernels.labels(self.table, *_read_only(arrays), read_only(labels[0]), read_only(labels[1]), out)
         return out
 
     @property

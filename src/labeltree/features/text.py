@@ -33,9 +33,8 @@ from labeltree.features.features import Features, is_list
 from labeltree.features.splitting import make_scratch, split_block, text_options
 from labeltree.features.strings import StringTable
 from labeltree.features.vectors import NORM_CODES
-from labeltree.kernels.addresses import address_table
 from labeltree.kernels.text.counts import NORM_NONE, TF_BINARY, TF_COUNT, TF_LOG, weigh_rows
-from labeltree.kernels.text.short import LONGEST, N_BUCKETS, N_SETTINGS, NORM, TF, TYPES, WEIGHTED
+from labeltree.kernels.text.short import SHORT_TABLE
 from labeltree.storage.tensors import read_only, take_tensor
 
 TF_CODES = {"count": TF_COUNT, "log": TF_LOG, "binary": TF_BINARY}
@@ -183,20 +182,31 @@ class ShortText:
     def __init__(self, features: TextFeatures) -> None:
         config = features.config
         options = text_options(config, labels_in_text=False)
-        settings = np.empty(N_SETTINGS, np.int64)
-        settings[[WEIGHTED, LONGEST, N_BUCKETS]] = (
-            config.weighted_words, config.word_ngrams, config.ngram_buckets
-        )  # fmt: skip
-        settings[[TF, NORM]] = features._tf, features._norm
         n_bytes = 4 * SHORT_TEXT  # there are fewer words; memory that is not written is never taken
         _, words, weights, labels = make_scratch(n_bytes, config.weighted_words)
-        ids, tokens = np.empty(n_bytes, np.int32), np.empty(n_bytes * config.word_ngrams, np.int32)
-        keys = np.empty(len(tokens), np.int64)
-        self.indices = np.empty(len(tokens), np.int32)  # the row that comes out ...
-        self.values = np.empty(len(tokens), np.float32)  # ... in the first entries of both
-        self._arrays = (
-            features.words.arrays.slots, features.words.arrays.records, features.bucket_row, features.idf,
-            options.lower_case, options.prefix, settings,
-            *words, *labels, weights, ids, tokens, keys, _NO_ROWS, self.indices, self.values,
-        )  # fmt: skip
-        self.table = address_table(self._arrays, TYPES)
+        n_tokens = n_bytes * config.word_ngrams
+        self.indices = np.empty(n_tokens, np.int32)  # the row that comes out ...
+        self.values = np.empty(n_tokens, np.float32)  # ... in the first entries of both
+        self._fields = dict(
+            slots=features.words.arrays.slots,
+            records=features.words.arrays.records,
+            bucket_row=features.bucket_row,
+            idf=features.idf,
+            lower_case=options.lower_case,
+            prefix=options.prefix,
+            weighted=config.weighted_words,
+            longest=config.word_ngrams,
+            n_buckets=config.ngram_buckets,
+            tf=features._tf,
+            norm=features._norm,
+            words=words,
+            labels=labels,
+            weights=weights,
+            ids=np.empty(n_bytes, np.int32),
+            tokens=np.empty(n_tokens, np.int32),
+            keys=np.empty(n_tokens, np.int64),
+            no_rows=_NO_ROWS,
+            indices=self.indices,
+            values=self.values,
+        )
+        self.table = SHORT_TABLE.table(**self._fields)

@@ -32,7 +32,25 @@ def fast_exp(x):
 
 
 @inlined
-def call_for(matrix, row, n_rows):
+def apply_softmax(scores, n, least):
+    """``scores[:n] = exp(scores[:n])`` over their sum; one below the largest by more than ``-least`` is cut.
+
+    At least one is finite, the others may be -inf. For training: a search needs logarithms.
+    """
+    largest = scores[0]
+    for c in range(1, n):
+        largest = max(largest, scores[c])
+    for c in range(n):
+        scores[c] = fast_exp(max(scores[c] - largest, least))
+    total = np.float32(0.0)
+    for c in range(n):
+        total += scores[c]
+    for c in range(n):
+        scores[c] /= total
+
+
+@inlined
+def prefetch_rows(matrix, row, n_rows):
     """Have some rows that follow one another brought near."""
     dim = matrix.shape[1]
     first = np.int64(row) * dim

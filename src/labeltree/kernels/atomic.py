@@ -1,4 +1,4 @@
-"""What LLVM can and Numba has no words for: atomic integers, barriers, calling for memory, bits as floats.
+"""What LLVM can and Numba has no words for: atomic integers, barriers, prefetching, bits as floats.
 
 Atomic integers are for kernels whose threads work on one batch together: a round trip through a thread pool
 costs some 30 µs, a barrier between running kernels well under one, so threads pay even for small batches.

@@ -111,7 +111,7 @@ class MachineCode(_Cache):
             str(sig),
             target_context.codegen().magic_tuple(),
             settings,
-            _file_digest(inspect.getfile(self._function)),  # of a kernel that lives elsewhere
+            sorted(set(map(_file_digest, _files_of(self._function, sig)))),
         )
         digest = hashlib.sha256(repr(made_of).encode()).hexdigest()
         return f"{self._function.__name__}-{digest[:16]}"
@@ -126,6 +126,34 @@ class MachineCode(_Cache):
 
     def flush(self) -> None:
         pass
+
+
+_sources: dict[type, set[str]] = {}  # the files with what kernels do for a type of NamedTuple
+
+
+def add_source(kind: type, body: Callable[..., Any]) -> None:
+    """A kernel that has to do with this type may call this function."""
+    _sources.setdefault(kind, set()).add(inspect.getfile(body))
+
+
+def _files_of(function: Callable[..., Any], sig: Any) -> Iterator[str]:
+    """Where a kernel, the helpers that it holds as a closure, and what it does with its types may live.
+
+    All this can be elsewhere: :func:`version` has the kernels of this package alone.
+    """
+    held = [cell.cell_contents for cell in function.__closure__ or ()]
+    for one in (function, *(value.py_func for value in held if hasattr(value, "py_func"))):
+        yield inspect.getfile(one)
+    for kind in (*_classes_in(sig), *map(type, held)):
+        yield from _sources.get(kind, ())
+
+
+def _classes_in(found: Any) -> Iterator[type]:
+    """The NamedTuples in a signature, also within each other."""
+    for part in found:
+        if hasattr(part, "instance_class"):
+            yield part.instance_class
+        yield from _classes_in(getattr(part, "types", ()))
 
 
 def folders() -> Iterator[Path]:

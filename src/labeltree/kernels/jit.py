@@ -18,7 +18,7 @@ from numba.core.registry import CPUDispatcher
 from numba.core.sigutils import normalize_signature
 from numba.core.typed_passes import NativeLowering
 
-from labeltree.kernels.cache import MachineCode
+from labeltree.kernels.cache import MachineCode, add_source
 
 # As fast as True, but NaN and infinity keep their meaning: checks for them still work.
 #
@@ -124,21 +124,30 @@ class _Generic(_Helper):
         super().__init__(function, _OPTIONS)
         self._bodies: dict[type, _Helper] = {}
 
-    def of(self, kind: type) -> Callable[[Callable[..., Any]], Any]:
-        """The body for this type of the first argument."""
+    def of(self, *kinds: type) -> Callable[[Callable[..., Any]], Any]:
+        """The body for these types of the first argument."""
 
         def add(function: Callable[..., Any]) -> Any:
             _hot.add(function)
-            self._bodies[kind] = inlined(function)
-            return self._bodies[kind]
+            body = inlined(function)
+            for kind in kinds:
+                self._bodies[kind] = body
+                add_source(kind, function)
+            return body
 
         return add
 
     def get_call_template(self, args: Any, kws: Any) -> Any:
-        return self._bodies[args[0].instance_class].get_call_template(args, kws)
+        return self._body_of(args[0].instance_class).get_call_template(args, kws)
 
     def get_overload(self, sig: Any) -> Any:
-        return self._bodies[sig[0].instance_class].get_overload(sig)
+        return self._body_of(sig[0].instance_class).get_overload(sig)
+
+    def _body_of(self, kind: type) -> _Helper:
+        if kind not in self._bodies:
+            name, of = self.py_func.__name__, kind.__name__
+            raise TypeError(f"{name} has no body for {of}: add one with @{name}.of({of})")
+        return self._bodies[kind]
 
 
 class Kernel(CPUDispatcher):
@@ -168,6 +177,22 @@ def kernel(function: Callable[..., Any]) -> Any:
     return Kernel(function)
 
 
+def kernel_of(*parts: Any) -> Callable[[Callable[..., Any]], Any]:
+    """As :func:`kernel`, for a closure: strings and NamedTuples that it holds, and that tell it from others.
+
+    ``@kernel_of("sparse", Logistic())`` before ``topk`` makes ``sparse_logistic_topk``.
+    """
+
+    def make(function: Callable[..., Any]) -> Any:
+        names = [part if isinstance(part, str) else type(part).__name__.lower() for part in parts]
+        # Machine code goes by its qualified name, in files and when it is linked: so that has all of it.
+        function.__qualname__ += "".join(f"[{type(part).__module__}.{part!r}]" for part in parts)
+        function.__name__ = "_".join([*names, function.__name__])
+        return Kernel(function)
+
+    return make
+
+
 def helper(function: Callable[..., Any]) -> Any:
     """Compile with the kernels that call it."""
     return _Helper(function, _OPTIONS)
@@ -184,5 +209,5 @@ def inlined(function: Callable[..., Any]) -> Any:
 
 
 def generic(function: Callable[..., Any]) -> Any:
-    """A helper that differs by the kind of nodes or method: ``@name.of(Kind)`` adds a body to ``name``."""
+    """A helper that differs by the kind of nodes, link or method: ``@name.of(Kind)`` adds a body to it."""
     return _Generic(function)

@@ -1,12 +1,12 @@
 """How good predictions are: measures of ranked labels, and a model's test on a data set.
 
-``METRICS`` is the table of measures.
+``METRICS`` is the table of metrics, in ``measures``.
 """
 
 from labeltree.metrics.measures import (
     METRICS,
     LabelTable,
-    Measure,
+    Metric,
     calibration_error,
     evaluate,
     ndcg_at,
@@ -20,7 +20,7 @@ from labeltree.metrics.measures import (
 __all__ = [
     "METRICS",
     "LabelTable",
-    "Measure",
+    "Metric",
     "calibration_error",
     "evaluate",
     "ndcg_at",

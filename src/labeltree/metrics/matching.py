@@ -23,7 +23,7 @@ _BLOCK_ROWS = 1 << 16
 
 
 class Matched:
-    """The checked arguments of a measure, and which predictions are true."""
+    """The checked arguments of a metric, and which predictions are true."""
 
     def __init__(
         self,
@@ -49,7 +49,7 @@ class Matched:
         self.hits = np.zeros(self.ids.shape, dtype=np.bool_)
         for start in range(0, len(self.ids), _BLOCK_ROWS):
             _match_rows(self.ids, self.truth, start, min(start + _BLOCK_ROWS, len(self.ids)), self.hits)
-        # What only some measures need.
+        # What only some metrics need.
         self.probabilities = None if probs is None else _checked_probabilities(probs, self.ids, np.shape(ids))
         self.counts = counts  # training rows of each label, and all training rows
 

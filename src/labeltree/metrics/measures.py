@@ -1,4 +1,4 @@
-"""How good ranked labels are: one object per measure, the table of all, and a function for each.
+"""How good ranked labels are: one object per metric, the table of all, and a function for each.
 
 ``docs/metrics.md`` has the formulas; :mod:`labeltree.reference.metrics` is the slow twin. What predictions
 and true labels look like is told in :mod:`labeltree.metrics.matching`. Every mean is over all rows; a row
@@ -19,7 +19,7 @@ from labeltree.metrics.matching import Labels, Matched, floats
 from labeltree.table import Entry, Table
 
 
-class Measure(NamedTuple):
+class Metric(NamedTuple):
     """What is computed for each k, and what ``labeltree test`` calls it."""
 
     name: str
@@ -34,7 +34,7 @@ class Measure(NamedTuple):
 
 
 # By their keys, as in ``p@5``: in the order of `labeltree test` and its JSON.
-METRICS: Table[Measure] = Table(
+METRICS: Table[Metric] = Table(
     p=Entry("metrics.measures:PRECISION"),
     r=Entry("metrics.measures:RECALL"),
     ndcg=Entry("metrics.measures:NDCG"),
@@ -126,8 +126,8 @@ def evaluate(
         raise ParameterError("propensity-scored precision needs both label_counts and n_examples")
     counts = None if label_counts is None or n_examples is None else (label_counts, n_examples)
     matched = Matched(ids, labels, ks, probs=probs, counts=counts)
-    possible = {key: measure for key, measure in METRICS.items() if measure.can_measure(matched)}
-    return {f"{key}@{k}": measure.at(matched, k) for key, measure in possible.items() for k in ks}
+    possible = {key: metric for key, metric in METRICS.items() if metric.can_measure(matched)}
+    return {f"{key}@{k}": metric.at(matched, k) for key, metric in possible.items() for k in ks}
 
 
 def per_label(ids: ArrayLike, probs: ArrayLike, labels: Labels, n_labels: int, k: int = 5) -> LabelTable:
@@ -214,8 +214,8 @@ def _calibration_error(matched: Matched, k: int, bins: int = 15) -> float:
     return float(sum(abs(part.sum()) for part in np.array_split(excess, min(bins, len(used)))) / len(used))
 
 
-PRECISION = Measure("precision", _precision)
-RECALL = Measure("recall", _recall)
-NDCG = Measure("nDCG", _ndcg)
-PSPRECISION = Measure("propensity-scored P", _psprecision, needs_counts=True)
-CALIBRATION_ERROR = Measure("calibration error", _calibration_error, needs_probabilities=True)
+PRECISION = Metric("precision", _precision)
+RECALL = Metric("recall", _recall)
+NDCG = Metric("nDCG", _ndcg)
+PSPRECISION = Metric("propensity-scored P", _psprecision, needs_counts=True)
+CALIBRATION_ERROR = Metric("calibration error", _calibration_error, needs_probabilities=True)

@@ -141,7 +141,7 @@ class Measures(Mapping[str, float]):
         return len(self._values)
 
     def lines(self) -> list[str]:
-        """The table, in percent: a row per measure and a column per k; then the rows and the speed."""
+        """The table, in percent: a row per metric and a column per k; then the rows and the speed."""
         return [*align(self._table()), self._rows_and_speed()]
 
     def __repr__(self) -> str:
@@ -157,8 +157,8 @@ class Measures(Mapping[str, float]):
     def _table(self) -> list[list[str]]:
         head = ["", *(f"@{k}" for k in self.ranks)]
         body = [
-            [measure.name, *(f"{100 * self[f'{key}@{k}']:.2f}" for k in self.ranks)]
-            for key, measure in METRICS.items()
+            [metric.name, *(f"{100 * self[f'{key}@{k}']:.2f}" for k in self.ranks)]
+            for key, metric in METRICS.items()
             if f"{key}@{self.ranks[0]}" in self
         ]
         return [head, *body]

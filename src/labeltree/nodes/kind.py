@@ -15,7 +15,7 @@ from labeltree.parallel import Pool
 from labeltree.tree import LabelTree, Shape
 
 if TYPE_CHECKING:
-    from labeltree.kernels.search.exact import Kernels
+    from labeltree.kernels.search.kernels import Kernels
 
 Parameters: TypeAlias = Any  # a NamedTuple of arrays, of the kind's own
 
@@ -60,9 +60,14 @@ class Needs(NamedTuple):
 class Search(NamedTuple):
     """Nodes as the kernels search them."""
 
-    kernels: Kernels
+    kernels: Callable[[Any], Kernels]  # of a link of kernels/links.py
     table: NDArray[np.int64]  # the addresses of the arrays, which must live as long as it
-    arrays: list[NDArray[Any]]
+    fields: dict[str, Any]  # these, and the numbers beside them
+
+
+def tree_fields(tree: LabelTree, n_features: int) -> dict[str, Any]:
+    """What the tables of all kinds have."""
+    return tree.arrays() | {"max_children": max(1, int(tree.n_children.max())), "n_features": n_features}
 
 
 class NodeKind(ABC):

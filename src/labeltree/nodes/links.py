@@ -2,7 +2,17 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from labeltree.kernels.links import Logistic, NormalizedLogistic, Softmax
+from labeltree.nodes.biases import initial_bias, softmax_bias
+from labeltree.tree import LabelTree
+
+FirstBias = Callable[[NDArray[np.float64], LabelTree, float], NDArray[np.float32]]
 
 
 class Link(NamedTuple):
@@ -12,7 +22,19 @@ class Link(NamedTuple):
     # Of a row's labels one is picked, and siblings are alternatives: trained together, one of them certain.
     # Rows without labels are then no examples.
     picks_label: bool
+    # For kernels, which are compiled for its type (kernels/links.py); and the one of probabilities of
+    # siblings that sum to at least 1, for who asks for these.
+    kernel: Any
+    normalized: Any
+    # Scores by which nodes have their frequencies: of the weight of each node's examples, the tree, and the
+    # weight of all examples. Infinite where a node is constant.
+    first_bias: FirstBias
 
 
-PLT = Link("plt", picks_label=False)  # a logistic for each node
-HSM = Link("hsm", picks_label=True)  # a softmax over siblings
+def _bias_of_siblings(node_weight: NDArray[np.float64], tree: LabelTree, total: float) -> NDArray[np.float32]:
+    return softmax_bias(node_weight, tree)  # the root is certain, whatever the total
+
+
+# A logistic for each node; a softmax over siblings, which is normalised as it is.
+PLT = Link("plt", False, Logistic(), NormalizedLogistic(), initial_bias)
+HSM = Link("hsm", True, Softmax(), Softmax(), _bias_of_siblings)

@@ -80,8 +80,8 @@ def measure(
                 continue
             weight[label] = weight.get(label, 0.0) + example.weight
             of_label = sums.setdefault(label, {})
-            of_children = child_probabilities(tree, node, parameters, example.features, link)
-            for child, probability in of_children.items():
+            probabilities = child_probabilities(tree, node, parameters, example.features, link)
+            for child, probability in probabilities.items():
                 of_label[child] = of_label.get(child, 0.0) + example.weight * probability
     total = sum(weight.values())
     return Votes(
@@ -122,8 +122,8 @@ def derivatives(votes: Votes) -> dict[Pair, float]:
             for label, probabilities in votes.probabilities.items()
         )
         for label, probabilities in votes.probabilities.items():
-            by_probability = votes.share[label] * (sign(probabilities[child] - mean) - balance)
-            found[label, child] = 2.0 / len(means) * probabilities[child] * by_probability
+            of_probability = votes.share[label] * (sign(probabilities[child] - mean) - balance)
+            found[label, child] = 2.0 / len(means) * probabilities[child] * of_probability
     return found
 
 

@@ -81,8 +81,8 @@ def calibration_error(
 ) -> float:
     pairs = [
         (prob, guess in true)
-        for predicted, chances, true in zip(ids, probs, labels, strict=True)
-        for guess, prob in list(zip(predicted, chances, strict=True))[:k]
+        for predicted, probabilities, true in zip(ids, probs, labels, strict=True)
+        for guess, prob in list(zip(predicted, probabilities, strict=True))[:k]
         if guess >= 0
     ]
     pairs.sort(key=lambda pair: pair[0])

@@ -117,7 +117,7 @@ def initial_bias(tree: LabelTree, examples: Sequence[Example]) -> Array:
 
 
 def share_below(tree: LabelTree, node: int, labels: set[int]) -> float:
-    """The chance that a label picked of these is one below the node."""
+    """The probability that a label picked of these is one below the node."""
     return sum(node in positive_nodes(tree, {label}) for label in labels) / len(labels)
 
 

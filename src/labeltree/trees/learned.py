@@ -24,7 +24,6 @@ from numpy.typing import NDArray
 from labeltree.config import Config
 from labeltree.data.rows import TrainingRows
 from labeltree.kernels.dense.arrays import Blocks
-from labeltree.kernels.links import SOFTMAX
 from labeltree.nodes.dense.buffers import aligned_zeros
 from labeltree.nodes.dense.fitting import Trainer, diverged
 from labeltree.nodes.dense.kind import DENSE
@@ -93,7 +92,7 @@ class _LearnedTrainer(Trainer):
         blocks, bias, n_visits, n_positives = super()._prepare()
         blocks.is_constant[1:] = False
         bias[1:] = np.clip(bias[1:], -LARGEST_BIAS, LARGEST_BIAS)
-        if blocks.link == SOFTMAX:  # of two siblings the second's score stays 0, also where one was constant
+        if blocks.picks_label:  # of two siblings the second's score stays 0, also where one was constant
             pair = self.tree.first_child[self.tree.n_children == 2]
             bias[pair] -= bias[pair + 1]
             bias[pair + 1] = 0.0
@@ -112,12 +111,11 @@ def assign_labels(trainer: Trainer, rows: NDArray[np.int64]) -> NDArray[np.int32
     capacity = _leaves_below(tree)
     node_of_label = np.zeros(n_labels, np.int32)
     hidden = aligned_zeros((1, trainer.config.dim))
-    is_softmax = trainer.blocks.link == SOFTMAX
     while np.any(tree.n_children[node_of_label] > 0):
         probabilities, count = np.zeros((n_labels, arity)), np.zeros(n_labels)
         measure_children(
-            examples, rows, tree.first_child, tree.n_children, node_of_label, parameters, is_softmax, hidden,
-            probabilities, count,
+            examples, rows, tree.first_child, tree.n_children, node_of_label, parameters, trainer.blocks.link,
+            hidden, probabilities, count,
         )  # fmt: skip
         node_of_label = fill_children(
             probabilities, count, tree.first_child, tree.n_children, node_of_label, capacity

@@ -60,7 +60,7 @@ def conditionals_of(case: Case, row: int, normalize: bool = False) -> NDArray[np
     return reference.log_conditionals(case.tree, case.parameters, case.features[row], normalize, case.link)
 
 
-def chances_of(case: Case, found: list[tuple[int, float]]) -> list[float]:
+def probabilities_of(case: Case, found: list[tuple[int, float]]) -> list[float]:
     """What the twin's probabilities of paths mean for their labels."""
     with np.errstate(divide="ignore"):
         return reference.probabilities_of(case.parameters, np.log([path for _, path in found])).tolist()
@@ -91,7 +91,7 @@ def test_it_finds_what_the_twin_finds(case: Case, k: int, beam: int, normalize: 
         conditionals = conditionals_of(case, row, normalize)
         assume(is_clear(case.tree, conditionals, beam))
         twin = reference.beam_search(case.tree, conditionals, case.tree.n_labels, beam)
-        met = dict(zip([label for label, _ in twin], chances_of(case, twin), strict=True))
+        met = dict(zip([label for label, _ in twin], probabilities_of(case, twin), strict=True))
         n_found = min(k, len(met))
         found = ids[row, :n_found].tolist()
         assert len(set(found)) == n_found
@@ -110,7 +110,7 @@ def test_ties_go_to_the_lower_node_and_label(case: Case, k: int, beam: int) -> N
         expected = reference.beam_search(case.tree, conditionals_of(case, row), k, beam)
         n_found = len(expected)
         assert ids[row].tolist() == [label for label, _ in expected] + [-1] * (k - n_found)
-        np.testing.assert_allclose(probabilities[row, :n_found], chances_of(case, expected), rtol=4e-6)
+        np.testing.assert_allclose(probabilities[row, :n_found], probabilities_of(case, expected), rtol=4e-6)
 
 
 @settings(max_examples=100)
@@ -173,12 +173,12 @@ def test_wider_beams_miss_less(is_sparse: bool, link: str) -> None:
 def two_branches() -> tuple[LabelTree, DenseParameters]:
     """Labels 0 and 1 (0.3 each) below the better of two nodes, 2 (0.5) below the other, 3 (0.1) a leaf."""
     tree = LabelTree.from_parents(np.array([-1, 0, 0, 0, 1, 1, 2, 2]), np.array([-1, -1, -1, 3, 0, 1, 2, 4]))
-    chances = np.empty(tree.n_nodes)
-    chances[0] = 1.0
-    chances[tree.leaf_of_label] = [0.5, 0.5, 1.0, 0.1, 0.01]
-    chances[tree.parent[tree.leaf_of_label[[0, 2]]]] = [0.6, 0.5]
+    probabilities = np.empty(tree.n_nodes)
+    probabilities[0] = 1.0
+    probabilities[tree.leaf_of_label] = [0.5, 0.5, 1.0, 0.1, 0.01]
+    probabilities[tree.parent[tree.leaf_of_label[[0, 2]]]] = [0.6, 0.5]
     with np.errstate(divide="ignore"):
-        bias = (np.log(chances) - np.log1p(-chances)).astype(np.float32)
+        bias = (np.log(probabilities) - np.log1p(-probabilities)).astype(np.float32)
     zeros = np.zeros((tree.n_nodes, 1), np.float32)
     return tree, DenseParameters(np.zeros((N_FEATURES, 1), np.float32), zeros, bias)
 

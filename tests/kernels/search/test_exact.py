@@ -22,7 +22,6 @@ from support.strategies import (
 from labeltree import LabelTree
 from labeltree.data.rows import SparseRows
 from labeltree.experts.tree_search import TreeExpert
-from labeltree.kernels.search.exact import _apply_log_sigmoid
 from labeltree.kernels.sparse.arrays import SparseParameters
 from labeltree.nodes.dense.quantized import DenseParameters
 from labeltree.query import make_query, query_all
@@ -304,16 +303,3 @@ def test_a_row_without_features_gets_the_prior(n_features: int) -> None:
     prior = 1.0 / (1.0 + np.exp(-parameters.bias.astype(np.float64)))
     expected = prior[0] * prior[tree.leaf_of_label]
     assert_best(ids[0], probabilities[0], expected, 3, CLOSE)
-
-
-def test_log_sigmoid_is_accurate_for_every_score() -> None:
-    small = np.linspace(-120.0, 120.0, 24_001)
-    large = np.array([1e3, 1e10, 3.4e38, np.inf, 1e-10, 1e-40, 0.0])
-    scores = np.concatenate([small, large, -large]).astype(np.float32)
-    found = scores.copy()
-    _apply_log_sigmoid(found, len(found))
-    expected = np.array([reference.log_sigmoid(float(score)) for score in scores])
-    np.testing.assert_allclose(found, expected, rtol=4e-7, atol=2e-38)
-    assert found[scores == np.inf] == 0.0
-    assert found[scores == -np.inf] == -np.inf
-    assert (found <= 0.0).all()

@@ -9,13 +9,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from numpy.typing import NDArray
 from support.problems import Problem, labelled, problems, random_problem
 from support.strategies import chain_tree, label_rows, sparse_rows
 
 from labeltree.config import Config
 from labeltree.errors import TrainingError
-from labeltree.kernels.dense.parts import apply_sigmoid, apply_softmax
 from labeltree.nodes.dense import fitting as dense
 from labeltree.nodes.dense.fitting import DenseParameters, Report, fit_dense
 from labeltree.parallel import Pool
@@ -279,35 +277,3 @@ def test_what_a_report_raises_ends_training() -> None:
             weight=np.ones(30, np.float32), seed=1, pool=pool, report=stop,
         )  # fmt: skip
     assert len(reached) == 1
-
-
-def float_range() -> NDArray[np.float32]:
-    small = np.linspace(-120.0, 120.0, 24_001)
-    large = np.array([1e3, 1e10, 3.4e38, np.inf, 1e-10, 1e-40, 0.0])
-    return np.concatenate([small, large, -large]).astype(np.float32)
-
-
-def test_sigmoid_is_accurate_for_every_score() -> None:
-    scores = float_range()
-    found = scores.copy()
-    apply_sigmoid(found, len(found))
-    with np.errstate(over="ignore"):
-        expected = 1.0 / (1.0 + np.exp(-scores.astype(np.float64)))
-    np.testing.assert_allclose(found, expected, rtol=4e-7, atol=1e-13)
-    assert found.max() == 1.0
-    assert found.min() >= 0.0
-
-
-def test_softmax_is_accurate_for_every_score() -> None:
-    """Siblings whose scores differ by anything up to what a float32 can hold, some impossible."""
-    random = np.random.default_rng(0)
-    for scale in (1e-3, 1.0, 30.0, 1e3, 1e30, 3e38):
-        for n in (1, 2, 3, 70):
-            scores = (random.uniform(-1.0, 1.0, n) * scale).astype(np.float32)
-            scores[1::3] = np.where(random.random(len(scores[1::3])) < 0.5, -np.inf, scores[1::3])
-            found = np.append(scores, np.float32(7.0))
-            apply_softmax(found, n)
-            expected = reference.softmax(dict(enumerate(scores.astype(np.float64).tolist())))
-            np.testing.assert_allclose(found[:n], list(expected.values()), rtol=1e-5, atol=1e-13)
-            assert found[:n].sum() == pytest.approx(1.0, abs=1e-6)
-            assert found[n] == 7.0

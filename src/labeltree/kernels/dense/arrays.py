@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,7 +31,8 @@ class Blocks(NamedTuple):
     first: NDArray[np.int32]  # (n_nodes,) the first block of a node's children, -1 at leaves
     last: NDArray[np.int32]  # (n_nodes,) and the last one, -2 at leaves
     is_constant: NDArray[np.bool_]  # (n_blocks,) nothing to learn: no score changes any probability
-    link: int  # SIGMOID, or SOFTMAX: examples are of one label each, picked at random
+    link: Any  # one of kernels/links.py: kernels are compiled for each type
+    picks_label: bool  # examples are of one label each, picked at random
     seed: int  # of these picks
 
 

@@ -19,18 +19,18 @@ import math
 import numpy as np
 
 from labeltree.kernels.addresses import borrow
-from labeltree.kernels.arithmetic import call_for, sum_rows
+from labeltree.kernels.arithmetic import prefetch_rows, sum_rows
 from labeltree.kernels.atomic import atomic_add, atomic_load, yield_thread
 from labeltree.kernels.dense.parts import (
-    call_for_rows,
-    count_learned,
     embed_row,
     move_row,
     nothing_if_finite,
+    prefetch_examples,
     score_block,
 )
 from labeltree.kernels.dense.plan import plan_features, plan_visits
 from labeltree.kernels.jit import inlined, kernel
+from labeltree.kernels.links import count_learned
 
 ABANDONED = 96  # where in Buffers.sync to put a 1 when a thread will not come
 _SPINS = 2000  # before a waiting thread gives up its CPU
@@ -131,13 +131,13 @@ def _sum_first(numbers, n):
 
 
 @inlined
-def _visit_block(visit, first, n_children, link, weight, parameters, plan, buffers, scores):
+def _visit_block(link, visit, first, n_children, weight, parameters, plan, buffers, scores):
     """Score the block for one visitor: d loss / d score into scores, and the visit's gradient and loss."""
     e, begin, end = plan.visit_example[visit], plan.visit_positive[visit, 0], plan.visit_positive[visit, 1]
     weights, bias, hidden = parameters.weights, parameters.bias, buffers.hidden
-    n_learned = count_learned(n_children, link)
+    n_learned = count_learned(link, n_children)
     buffers.visit_loss[visit] = weight * score_block(
-        first, n_children, link, weights, bias, hidden, e, plan.positive, begin, end, scores
+        link, first, n_children, weights, bias, hidden, e, plan.positive, begin, end, scores
     )
     for c in range(n_learned):
         scores[c] *= weight
@@ -181,17 +181,17 @@ def _train_block(task, examples, blocks, rows, parameters, plan, buffers, step, 
     gradients, visitors, scores = scratch.gradients, scratch.visitors, scratch.scores
     if task + 1 < plan.sizes[0]:
         after = plan.block[task + 1]
-        call_for(parameters.weights, blocks.start[after], blocks.start[after + 1] - blocks.start[after])
+        prefetch_rows(parameters.weights, blocks.start[after], blocks.start[after + 1] - blocks.start[after])
     first = blocks.start[plan.block[task]]
     n_children = blocks.start[plan.block[task] + 1] - first
-    n_learned = count_learned(n_children, blocks.link)
+    n_learned = count_learned(blocks.link, n_children)
     start = plan.block_visit[task]
     n_visits = plan.block_visit[task + 1] - start
     for i in range(n_visits):
         visit = plan.by_block[start + i]
         e = plan.visit_example[visit]
         weight = examples.weight[rows[e]]
-        _visit_block(visit, first, n_children, blocks.link, weight, parameters, plan, buffers, scores)
+        _visit_block(blocks.link, visit, first, n_children, weight, parameters, plan, buffers, scores)
         visitors[i] = e
         for c in range(n_learned):
             gradients[c * len(visitors) + i] = scores[c]
@@ -245,7 +245,7 @@ def train_batches(
             elif task == 1:
                 plan_features(examples, rows, plan)
             else:
-                call_for_rows(examples, order, start + task - 2, parameters.embedding)
+                prefetch_examples(examples, order, start + task - 2, parameters.embedding)
                 embed_row(rows[task - 2], examples, parameters.embedding, buffers.hidden, task - 2)
             task = _next_task(sync, 0, 1, n_threads)
         if not _meet(sync, n_threads):

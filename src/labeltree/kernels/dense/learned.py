@@ -8,21 +8,57 @@ import numpy as np
 
 from labeltree.kernels.arithmetic import score_rows
 from labeltree.kernels.dense.parts import embed_row
-from labeltree.kernels.jit import helper, inlined, kernel
+from labeltree.kernels.jit import generic, helper, inlined, kernel
+from labeltree.kernels.links import Logistic, Softmax
 
 _ROUNDING = 1e-9  # a mean probability that differs by less is the same
 
 
+@generic
+def weigh_children(link, scores, n):
+    """``scores[:n]`` of siblings become what their probabilities are the multiples of; returns the divisor.
+
+    In double precision and nearly to the end, unlike in training: where labels go is decided by differences
+    of means of these.
+    """
+
+
+@inlined
+def _exp(score):
+    return math.exp(min(max(np.float64(score), -80.0), 80.0))
+
+
+@weigh_children.of(Logistic)
+def _weigh_logistic(link, scores, n):
+    for c in range(n):
+        odds = _exp(scores[c])
+        scores[c] = odds / (1.0 + odds)
+    return 1.0
+
+
+@weigh_children.of(Softmax)
+def _weigh_softmax(link, scores, n):
+    largest = np.float64(scores[0])
+    for c in range(1, n):
+        largest = max(largest, np.float64(scores[c]))
+    for c in range(n):
+        scores[c] = _exp(scores[c] - largest)
+    total = 0.0
+    for c in range(n):
+        total += scores[c]
+    return total
+
+
 @kernel
 def measure_children(
-    examples, rows, first_child, n_children, node_of_label, parameters, is_softmax, hidden,
-    out_chances, out_count,
+    examples, rows, first_child, n_children, node_of_label, parameters, link, hidden,
+    out_probabilities, out_count,
 ):  # fmt: skip
     """For each label the sum over its rows of the probabilities of its node's children, and their weight.
 
-    Labels whose node is a leaf are left out. ``hidden`` is room for one row's vector.
+    Labels whose node is a leaf are left out. ``hidden`` is a buffer for one row's vector.
     """
-    scores = np.empty(out_chances.shape[1], np.float32)
+    scores = np.empty(out_probabilities.shape[1], np.float32)
     for row in rows:
         weight = examples.weight[row]
         if weight == 0.0:
@@ -36,24 +72,16 @@ def measure_children(
                 continue
             first = first_child[node]
             score_rows(parameters.weights, first, n, hidden, 0, scores)
-            largest = 0.0
             for c in range(n):
                 scores[c] += parameters.bias[first + c]
-                largest = scores[c] if c == 0 else max(largest, scores[c])
+            total = weigh_children(link, scores, n)
             for c in range(n):
-                score = scores[c] - largest if is_softmax else scores[c]
-                chance = math.exp(min(max(np.float64(score), -80.0), 80.0))
-                scores[c] = chance if is_softmax else chance / (1.0 + chance)
-            total = 0.0
-            for c in range(n):
-                total += scores[c]
-            for c in range(n):
-                out_chances[label, c] += weight * (scores[c] / total if is_softmax else scores[c])
+                out_probabilities[label, c] += weight * (scores[c] / total)
             out_count[label] += weight
 
 
 @kernel
-def fill_children(chances, count, first_child, n_children, node_of_label, capacity):
+def fill_children(probabilities, count, first_child, n_children, node_of_label, capacity):
     """Give each label a child of its node: those of the largest derivatives of the objective first.
 
     A label without rows has no preference: it takes what is left. Returns each label's new node.
@@ -72,7 +100,7 @@ def fill_children(chances, count, first_child, n_children, node_of_label, capaci
         n = n_children[node]
         if n == 0:
             continue
-        gains = _gains(chances, count, labels, n)
+        gains = _gains(probabilities, count, labels, n)
         free = capacity[first_child[node] : first_child[node] + n].copy()
         is_placed = np.zeros(len(labels), np.bool_)
         for place in np.argsort(-gains.ravel(), kind="mergesort"):
@@ -92,7 +120,7 @@ def _sign(difference):
 
 
 @helper
-def _gains(chances, count, labels, n):
+def _gains(probabilities, count, labels, n):
     """(labels, children) the derivative of the objective by log p_ij, but for a factor that all share.
 
     -inf for labels without rows: they come last.
@@ -106,15 +134,15 @@ def _gains(chances, count, labels, n):
     for c in range(n):
         mean = 0.0
         for i in range(len(labels)):
-            mean += chances[labels[i], c]
+            mean += probabilities[labels[i], c]
         mean /= total
         balance = 0.0
         for i in range(len(labels)):
             if count[labels[i]] > 0.0:
-                balance += count[labels[i]] * _sign(chances[labels[i], c] / count[labels[i]] - mean)
+                balance += count[labels[i]] * _sign(probabilities[labels[i], c] / count[labels[i]] - mean)
         for i in range(len(labels)):
             if count[labels[i]] > 0.0:
-                chance = chances[labels[i], c] / count[labels[i]]
+                probability = probabilities[labels[i], c] / count[labels[i]]
                 share = count[labels[i]] / total
-                gains[i, c] = share * chance * (_sign(chance - mean) - balance / total)
+                gains[i, c] = share * probability * (_sign(probability - mean) - balance / total)
     return gains

@@ -8,8 +8,8 @@ from __future__ import annotations
 import numpy as np
 
 from labeltree.kernels.jit import helper, inlined, kernel
-from labeltree.kernels.links import SOFTMAX
 from labeltree.kernels.random import random_at
+from labeltree.kernels.trees.paths import mark_path
 
 
 @inlined
@@ -17,20 +17,18 @@ def _positive_nodes(labels, blocks, stamp, node_stamp, out, start):
     """Sorted into out[start:]: all nodes on the paths of the labels, each once. Returns where they end."""
     end = start
     for label in labels:
-        node = blocks.leaf_of_label[label]
-        n_new = 0
-        while node >= 0 and node_stamp[node] != stamp:
-            n_new += 1
-            node = blocks.parent[node]
-        node = blocks.leaf_of_label[label]
-        for place in range(end + n_new - 1, end - 1, -1):  # parents have smaller numbers
-            out[place] = node
-            node_stamp[node] = stamp
-            node = blocks.parent[node]
+        new_end = mark_path(blocks.parent, blocks.leaf_of_label[label], node_stamp, stamp, out, end)
+        _reverse(out, end, new_end)  # parents have smaller numbers
         if end > start:
-            _merge(out, start, end, end + n_new)
-        end += n_new
+            _merge(out, start, end, new_end)
+        end = new_end
     return end
+
+
+@inlined
+def _reverse(out, start, end):
+    for place in range((end - start) // 2):
+        out[start + place], out[end - 1 - place] = out[end - 1 - place], out[start + place]
 
 
 @inlined
@@ -49,11 +47,11 @@ def _merge(out, start, middle, end):
 def find_visits(examples, blocks, row, number, e, n_visits, n_positive, plan):
     """Append an example's visits (Algorithm 1: positive nodes and their siblings) and its positive nodes.
 
-    With a softmax these are the positive nodes of one label (pick-one-label). ``number`` counts the examples
-    through the training, so that stamps of nodes never need clearing. Returns both new numbers.
+    With links that pick a label these are the positive nodes of that one (pick-one-label). ``number`` counts
+    the examples through the training, so that stamps of nodes never need clearing. Returns both new numbers.
     """
     begin, end = examples.y_indptr[row], examples.y_indptr[row + 1]
-    if blocks.link == SOFTMAX:
+    if blocks.picks_label:
         begin += random_at(blocks.seed, number, end - begin)
         end = begin + 1
     labels = examples.y_indices[begin:end]

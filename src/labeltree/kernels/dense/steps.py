@@ -12,15 +12,15 @@ import numpy as np
 
 from labeltree.kernels.addresses import borrow
 from labeltree.kernels.dense.parts import (
-    call_for_rows,
-    count_learned,
     embed_row,
     move_row,
     nothing_if_finite,
+    prefetch_examples,
     score_block,
 )
 from labeltree.kernels.dense.plan import find_visits
 from labeltree.kernels.jit import inlined, kernel
+from labeltree.kernels.links import count_learned
 
 
 @inlined
@@ -70,7 +70,7 @@ def train_steps(examples, blocks, parameters, plan, buffers, order, first, step,
         embedding_rate = np.float32(rate * step.embedding_rate)
         shrink = max(np.float32(1.0 - rate * step.l2), np.float32(0.0))
         weight = examples.weight[row]
-        call_for_rows(examples, order, i, embedding)
+        prefetch_examples(examples, order, i, embedding)
         embed_row(row, examples, embedding, hidden, 0)
         for j in range(dim):
             gradient[0, j] = 0.0
@@ -81,9 +81,9 @@ def train_steps(examples, blocks, parameters, plan, buffers, order, first, step,
             n_children = blocks.start[plan.visit_block[visit] + 1] - node
             begin, end = plan.visit_positive[visit, 0], plan.visit_positive[visit, 1]
             loss += score_block(
-                node, n_children, blocks.link, weights, bias, hidden, 0, plan.positive, begin, end, scores
+                blocks.link, node, n_children, weights, bias, hidden, 0, plan.positive, begin, end, scores
             )
-            n_learned = count_learned(n_children, blocks.link)
+            n_learned = count_learned(blocks.link, n_children)
             _train_block(node, n_learned, rate * weight, shrink, weights, bias, hidden, scores, gradient)
         out_loss[0] += weight * loss + nothing_if_finite(gradient, hidden, 0)
         shrink = max(np.float32(1.0 - embedding_rate * step.l2), np.float32(0.0))

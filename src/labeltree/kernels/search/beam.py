@@ -1,7 +1,7 @@
 """Beam search: level by level, of each row's nodes on a level only the most probable ones are opened.
 
-It may miss labels that :mod:`.search` finds, but opens a bounded number of nodes. Like that one it is written
-once for every kind of node. Slow twin: :func:`labeltree.reference.search.beam_search`.
+It may miss labels that :mod:`.exact` finds, but opens a bounded number of nodes. Like that one it is written
+once for every kind of node and every link. Slow twin: :func:`labeltree.reference.search.beam_search`.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from __future__ import annotations
 import numpy as np
 
 from labeltree.kernels.jit import inlined
-from labeltree.kernels.links import SIGMOID
 from labeltree.kernels.search.exact import (
     FIRST_QUEUE,
     keep_best,
@@ -19,6 +18,7 @@ from labeltree.kernels.search.exact import (
     probability_of,
     push,
     query_size,
+    score_alone,
     score_children,
 )
 
@@ -29,8 +29,8 @@ _NODE = 0xFFFFFFFF  # the low half of a key
 
 
 @inlined
-def search_beam(nodes, indptr, indices, values, k, beam, threshold, link, out_ids, out_probabilities):
-    """As :func:`.search.search_topk`, but of each level at most ``beam`` inner nodes of a row are opened.
+def search_beam(nodes, link, indptr, indices, values, k, beam, threshold, out_ids, out_probabilities):
+    """As :func:`.exact.search_topk`, but of each level at most ``beam`` inner nodes of a row are opened.
 
     Those are the most probable ones, of equal ones the lower.
     """
@@ -40,19 +40,19 @@ def search_beam(nodes, indptr, indices, values, k, beam, threshold, link, out_id
     least_log = log_of_least(nodes, threshold)
     if n_group > 1:
         _search_groups(
-            nodes, indptr, indices, values, k, beam, least_log, link, n_group, out_ids, out_probabilities
+            nodes, link, indptr, indices, values, k, beam, least_log, n_group, out_ids, out_probabilities
         )
     else:
         query = np.empty((1, query_size(nodes)), np.float32)
         for row in range(n_rows):
             prepare_query(nodes, indices, values, indptr[row], indptr[row + 1], query)
-            _search_row(nodes, query, k, beam, least_log, link, out_ids[row], out_probabilities[row])
+            _search_row(nodes, link, query, k, beam, least_log, out_ids[row], out_probabilities[row])
     for row in range(n_rows):
         _sort_found(nodes, out_probabilities[row], out_ids[row], k, threshold)
 
 
 @inlined
-def _search_row(nodes, query, k, beam, least_log, link, out_labels, out_logs):
+def _search_row(nodes, link, query, k, beam, least_log, out_labels, out_logs):
     """One row, the most probable node of all levels first, as exact search does.
 
     The nodes of a level then come up in order, so the first ``beam`` of them are the ones to open. For a row
@@ -64,7 +64,7 @@ def _search_row(nodes, query, k, beam, least_log, link, out_labels, out_logs):
     queue_log = np.empty(FIRST_QUEUE, np.float32)
     queue_place = np.empty(FIRST_QUEUE, np.int64)  # level << 32 | node: by node, as these are breadth first
     found, size = 0, 0
-    score_children(nodes, 0, 1, query, SIGMOID, scores)
+    score_alone(nodes, link, np.int32(0), query, scores)
     if n_children[0] == 0:
         found = keep_best(out_logs, out_labels, found, k, scores[0], label[0])
     else:
@@ -83,7 +83,7 @@ def _search_row(nodes, query, k, beam, least_log, link, out_labels, out_logs):
             queue_place = np.concatenate((queue_place, np.empty(len(queue_place) + n, np.int64)))
         if level + 1 == len(n_opened):
             n_opened = np.concatenate((n_opened, np.zeros(len(n_opened), np.int64)))
-        score_children(nodes, first, n, query, link, scores)
+        score_children(nodes, link, first, n, query, scores)
         for c in range(n):
             log_probability = top + scores[c]
             if log_probability < least_log or (found == k and log_probability < -out_logs[0]):
@@ -98,7 +98,7 @@ def _search_row(nodes, query, k, beam, least_log, link, out_labels, out_logs):
 
 @inlined
 def _search_groups(
-    nodes, indptr, indices, values, k, beam, least_log, link, n_group, out_ids, out_probabilities
+    nodes, link, indptr, indices, values, k, beam, least_log, n_group, out_ids, out_probabilities
 ):
     """Rows in groups, level by level: the nodes that a group opens on a level in the order of their numbers.
 
@@ -121,7 +121,7 @@ def _search_groups(
         for i in range(size):
             row, query = start + i, queries[i : i + 1]
             prepare_query(nodes, indices, values, indptr[row], indptr[row + 1], query)
-            score_children(nodes, 0, 1, query, SIGMOID, scores)
+            score_alone(nodes, link, np.int32(0), query, scores)
             n_found[i], width[i] = 0, 1
             beam_log[i, 0], beam_node[i, 0] = -scores[0], 0
             if nodes.n_children[0] == 0:
@@ -139,7 +139,7 @@ def _search_groups(
                 best_log, best_label = out_probabilities[start + i], out_ids[start + i]
                 if n_found[i] < k or log_probability >= -best_log[0]:
                     n_found[i], next_width[i] = _open_node(
-                        nodes, node, log_probability, queries[i : i + 1], k, least_log, link, scores,
+                        nodes, link, node, log_probability, queries[i : i + 1], k, least_log, scores,
                         best_log, best_label, n_found[i], next_log[i], next_node[i], next_width[i],
                     )  # fmt: skip
             width, next_width = next_width, width
@@ -164,7 +164,7 @@ def _order_nodes(beam_node, width, size, out_order):
 
 @inlined
 def _open_node(
-    nodes, node, node_log, query, k, least_log, link, scores,
+    nodes, link, node, node_log, query, k, least_log, scores,
     best_log, best_label, n_found, next_log, next_node, next_width,
 ):  # fmt: skip
     """Offer the children of a node to its row: leaves to the k best labels, others to the next level's beam.
@@ -174,7 +174,7 @@ def _open_node(
     n_children, label = nodes.n_children, nodes.label
     first, n = nodes.first_child[node], n_children[node]
     beam = len(next_log)
-    score_children(nodes, first, n, query, link, scores)
+    score_children(nodes, link, first, n, query, scores)
     for c in range(n):
         log_probability = node_log + scores[c]
         if log_probability < least_log or (n_found == k and log_probability < -best_log[0]):

@@ -1,39 +1,26 @@
 """Search in a label tree: exact top k, all labels above a threshold, marginals of given labels.
 
-One search for every kind of node, inlined into the kernels of each kind (see :mod:`.search_dense`): how nodes
-are scored is resolved by the type of ``nodes`` when compiled. Slow twins: :mod:`labeltree.reference.search`.
+One search for every kind of node and every link, inlined into their kernels (:mod:`.kernels`): how nodes are
+scored, and what that means, is resolved by the types of ``nodes`` and ``link`` when compiled.
+Slow twins: :mod:`labeltree.reference.search`.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import NamedTuple
 
 import numpy as np
 
 from labeltree.kernels.addresses import frozen
-from labeltree.kernels.arithmetic import fast_exp
 from labeltree.kernels.check import CANONICAL, check_row
 from labeltree.kernels.jit import generic, inlined
-from labeltree.kernels.links import SIGMOID, SOFTMAX
+from labeltree.kernels.links import apply_link, apply_link_alone, needs_siblings
 from labeltree.kernels.text.counts import NORM_NONE, normalize_row
 
 FIRST_QUEUE = 512
 _LARGEST = np.float32(1e30)  # of w·x: with any finite bias it stays finite
 _KEPT_BLOCKS = 32  # of siblings' scores, for the labels of a row ...
 _LARGE_BLOCK = 4096  # ... unless they are larger
-
-
-class Kernels(NamedTuple):
-    """The searches as one kind of node has them; all take an address table as their first argument."""
-
-    topk: Callable[..., None]
-    topk_row: Callable[..., int]
-    topk_text: Callable[..., bool]
-    beam: Callable[..., None]
-    above: Callable[..., int]
-    labels: Callable[..., None]
 
 
 @generic
@@ -77,78 +64,17 @@ def finish_scores(scale, bias, first, n, out):
 
 
 @inlined
-def _apply_log_sigmoid(scores, n):
-    """``scores[:n] = -log(1 + exp(-scores[:n]))`` to 3e-7, in plain arithmetic so that it vectorises.
-
-    = min(s, 0) - log1p(z) with z = exp(-|s|), and log1p(z) = 2 artanh(t) with t = z / (2 + z) <= 1/3, by its
-    series.
-    """
-    for c in range(n):
-        # -88: where fast_exp is exactly 0, so that a certain node costs nothing
-        z = fast_exp(max(-abs(scores[c]), np.float32(-88.0)))
-        t = z / (np.float32(2.0) + z)
-        u = t * t
-        q = np.float32(1.0 / 13.0)
-        q = q * u + np.float32(1.0 / 11.0)
-        q = q * u + np.float32(1.0 / 9.0)
-        q = q * u + np.float32(1.0 / 7.0)
-        q = q * u + np.float32(1.0 / 5.0)
-        q = q * u + np.float32(1.0 / 3.0)
-        q = q * u + np.float32(1.0)
-        scores[c] = min(scores[c], np.float32(0.0)) - np.float32(2.0) * t * q
-
-
-@inlined
-def _log_sum(logs, n):
-    """log(sum of exp(logs[:n])), relative to the largest: all may be too small for a float32."""
-    largest = np.float32(-np.inf)
-    for c in range(n):
-        largest = max(largest, logs[c])
-    if largest == -np.inf:
-        return largest
-    total = np.float32(0.0)
-    for c in range(n):
-        total += math.exp(logs[c] - largest)
-    return largest + math.log(total)
-
-
-@inlined
-def _apply_log_softmax(scores, n):
-    """``scores[:n] -= log(sum of exp(scores[:n]))``, unless all are -inf.
-
-    The largest one's is -log1p(the others' sum), precise however near 0 it is.
-    """
-    best = 0
-    for c in range(1, n):
-        if scores[c] > scores[best]:
-            best = c
-    largest = scores[best]
-    if largest == -np.inf:
-        return
-    for c in range(n):
-        scores[c] -= largest
-    others = 0.0
-    for c in range(n):
-        if c != best:
-            others += math.exp(scores[c])
-    shift = np.float32(math.log1p(others))
-    for c in range(n):
-        scores[c] -= shift
-
-
-@inlined
-def score_children(nodes, first, n, query, link, out):
-    """``out[:n]`` = log P(child | parent) of n siblings; all of them, unless the link is SIGMOID."""
+def score_children(nodes, link, first, n, query, out):
+    """``out[:n]`` = log P(child | parent) of all n children of a node."""
     score_nodes(nodes, first, n, query, out)
-    if link == SOFTMAX:
-        _apply_log_softmax(out, n)
-        return
-    _apply_log_sigmoid(out, n)
-    if link != SIGMOID:
-        shift = _log_sum(out, n)
-        if -np.inf < shift < 0.0:
-            for c in range(n):
-                out[c] -= shift
+    apply_link(link, out, n)
+
+
+@inlined
+def score_alone(nodes, link, node, query, out):
+    """``out[0]`` = log P(node | parent) by its own score: of the root, or if the link needs no siblings."""
+    score_nodes(nodes, node, np.int32(1), query, out)
+    apply_link_alone(link, out)
 
 
 @inlined
@@ -210,7 +136,7 @@ def keep_best(best_log, best_label, found, k, log_probability, label):
 
 
 @inlined
-def search_topk(nodes, indptr, indices, values, k, threshold, link, out_ids, out_probabilities):
+def search_topk(nodes, link, indptr, indices, values, k, threshold, out_ids, out_probabilities):
     """The k most probable labels of each row (Algorithm 2: uniform-cost search), best first.
 
     The queue holds inner nodes only: a leaf competes at once for the k places, and the search ends when no
@@ -225,7 +151,7 @@ def search_topk(nodes, indptr, indices, values, k, threshold, link, out_ids, out
     best_log, best_label = np.empty(k, np.float32), np.empty(k, np.int32)
     for row in range(len(indptr) - 1):
         prepare_query(nodes, indices, values, indptr[row], indptr[row + 1], query)
-        score_children(nodes, np.int32(0), np.int32(1), query, SIGMOID, scores)
+        score_alone(nodes, link, np.int32(0), query, scores)
         found = 0
         size = 0
         if n_children[0] == 0:
@@ -241,7 +167,7 @@ def search_topk(nodes, indptr, indices, values, k, threshold, link, out_ids, out
             if size + n > len(queue_log):
                 queue_log = np.concatenate((queue_log, np.empty(len(queue_log) + n, np.float32)))
                 queue_node = np.concatenate((queue_node, np.empty(len(queue_node) + n, np.int32)))
-            score_children(nodes, first, n, query, link, scores)
+            score_children(nodes, link, first, n, query, scores)
             for c in range(n):
                 log_probability = top + scores[c]
                 if log_probability < least_log or (found == k and log_probability < -best_log[0]):
@@ -262,27 +188,27 @@ def search_topk(nodes, indptr, indices, values, k, threshold, link, out_ids, out
 
 
 @inlined
-def search_row(nodes, n_features, indices, values, n, norm, k, threshold, link, out_ids, out_probabilities):
+def search_row(nodes, link, indices, values, n, norm, k, threshold, out_ids, out_probabilities):
     """:func:`search_topk` of one row, the first ``n`` entries, which are checked and normalised first.
 
     Returns what is wrong with them (nothing is found then), or CANONICAL.
     """
-    code, _ = check_row(indices, values, 0, n, n_features)
+    code, _ = check_row(indices, values, 0, n, nodes.n_features)
     if code == CANONICAL:
         if norm != NORM_NONE:
             normalize_row(values, 0, n, norm)
-        search_prepared(nodes, indices, values, n, k, threshold, link, out_ids, out_probabilities)
+        search_prepared(nodes, link, indices, values, n, k, threshold, out_ids, out_probabilities)
     return code
 
 
 @inlined
-def search_prepared(nodes, indices, values, n, k, threshold, link, out_ids, out_probabilities):
+def search_prepared(nodes, link, indices, values, n, k, threshold, out_ids, out_probabilities):
     """:func:`search_topk` of the first ``n`` entries; False, and nothing is found, if n is negative."""
     if n >= 0:
         indptr = np.zeros(2, np.int64)
         indptr[1] = n
         rows = frozen(indptr), frozen(indices), frozen(values)
-        search_topk(nodes, *rows, k, threshold, link, out_ids, out_probabilities)
+        search_topk(nodes, link, *rows, k, threshold, out_ids, out_probabilities)
     return n >= 0
 
 
@@ -296,7 +222,7 @@ def log_of_probability(threshold):
 
 @inlined
 def search_above(
-    nodes, indptr, indices, values, row, threshold, link, out_indptr, out_ids, out_probabilities
+    nodes, link, indptr, indices, values, row, threshold, out_indptr, out_ids, out_probabilities
 ):
     """All labels at least as probable as the threshold, from ``row`` on, in no order within a row.
 
@@ -310,7 +236,7 @@ def search_above(
     stack_node = np.empty(len(nodes.parent), np.int32)
     while row < len(indptr) - 1:
         prepare_query(nodes, indices, values, indptr[row], indptr[row + 1], query)
-        score_children(nodes, np.int32(0), np.int32(1), query, SIGMOID, scores)
+        score_alone(nodes, link, np.int32(0), query, scores)
         end = out_indptr[row]
         stack_log[0], stack_node[0] = scores[0], 0
         size = 1 if scores[0] >= least_log else 0
@@ -328,7 +254,7 @@ def search_above(
                 end += 1
                 continue
             first, n = first_child[node], n_children[node]
-            score_children(nodes, first, n, query, link, scores)
+            score_children(nodes, link, first, n, query, scores)
             for c in range(n):
                 if log_probability + scores[c] >= least_log:
                     stack_log[size] = log_probability + scores[c]
@@ -340,7 +266,7 @@ def search_above(
 
 
 @inlined
-def score_labels(nodes, indptr, indices, values, label_indptr, labels, link, out_probabilities):
+def score_labels(nodes, link, indptr, indices, values, label_indptr, labels, out_probabilities):
     """The marginal probability of each label given for each row; 0 for a label of -1."""
     parent = nodes.parent
     query = np.empty((1, query_size(nodes)), np.float32)
@@ -363,22 +289,22 @@ def score_labels(nodes, indptr, indices, values, label_indptr, labels, link, out
                 node = parent[node]
             log_probability = np.float32(0.0)
             for step in range(depth - 1, -1, -1):  # from the root, to round as the search does
-                log_probability += _score_node(nodes, path[step], query, link, kept_parent, kept_scores)
+                log_probability += _score_node(nodes, link, path[step], query, kept_parent, kept_scores)
             out_probabilities[q] = probability_of(nodes, log_probability)
 
 
 @inlined
-def _score_node(nodes, node, query, link, kept_parent, kept_scores):
+def _score_node(nodes, link, node, query, kept_parent, kept_scores):
     """log P(node | parent), from the block of its siblings where that is needed or costs no more.
 
     Blocks are kept for the row's other labels, one for each remainder of their parents' numbers.
     """
     above = nodes.parent[node]
-    if above < 0 or (link == SIGMOID and not scores_whole_blocks(nodes)):
-        score_children(nodes, node, 1, query, SIGMOID, kept_scores[-1])
+    if above < 0 or not (needs_siblings(link) or scores_whole_blocks(nodes)):
+        score_alone(nodes, link, node, query, kept_scores[-1])
         return kept_scores[-1, 0]
     first, slot = nodes.first_child[above], above % len(kept_parent)
     if kept_parent[slot] != above:
         kept_parent[slot] = above
-        score_children(nodes, first, nodes.n_children[above], query, link, kept_scores[slot])
+        score_children(nodes, link, first, nodes.n_children[above], query, kept_scores[slot])
     return kept_scores[slot, node - first]

@@ -1,4 +1,4 @@
-"""The search of :mod:`.search` for sparse nodes: a node scores w·x, its siblings' weights in one chunk.
+"""The search of :mod:`.exact` for sparse nodes: a node scores w·x, its siblings' weights in one chunk.
 
 The features of a row are looked up in the chunk's buckets once for all siblings ("masked sparse chunk
 multiplication", Etter et al., WWW 2022).
@@ -7,33 +7,25 @@ multiplication", Etter et al., WWW 2022).
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from labeltree.kernels.addresses import address_table, frozen, matrix_at, vector_at
-from labeltree.kernels.jit import inlined, kernel
-from labeltree.kernels.search.beam import search_beam
+from labeltree.kernels.addresses import Layout
+from labeltree.kernels.jit import inlined
 from labeltree.kernels.search.exact import (
-    Kernels,
     finish_scores,
     log_of_least,
     prepare_query,
     probability_of,
     query_size,
-    score_labels,
     score_nodes,
     scores_whole_blocks,
-    search_above,
-    search_prepared,
-    search_row,
-    search_topk,
 )
+from labeltree.kernels.search.kernels import Kernels, make_kernels
 from labeltree.kernels.sparse.arrays import SparseParameters
 from labeltree.kernels.sparse.chunk import bucket_of
-from labeltree.kernels.text.short import row_at, transform_text
 
 _LARGEST = np.float32(1e30)  # of a row's values: sums of their products with bytes stay finite
 _STAGE = 128  # features that are looked up together
@@ -52,66 +44,26 @@ class SparseNodes(NamedTuple):
     chunk_node: NDArray[np.int32]  # (n_chunks + 1,) the first node of each chunk
     parameters: SparseParameters
     max_children: int  # of a node, at least 1
+    n_features: int
     indices: NDArray[np.int32]  # of all rows
     values: NDArray[np.float32]
     lookups: tuple[NDArray[np.int64], ...]  # four arrays of STAGE, to write to
 
 
-# Of the fields of SparseNodes and SparseParameters in their order, then an array of nothing whose shape is
-# max_children and the number of features.
-_TYPES = (
-    (np.int32,) * 7
-    + (np.int64, np.int32, np.int64, np.int32, np.uint8, np.int64, np.uint16)
-    + (np.float32,) * 3
-    + (np.int8,)
-)
-_SIZES = len(_TYPES) - 1
-
-
-def sparse_table(arrays: Sequence[NDArray[Any]], max_children: int, n_features: int) -> NDArray[np.int64]:
-    """What the kernels below take as ``table``: of the first seven fields of SparseNodes, and the parameters.
-
-    The arrays must outlive it.
-    """
-    table = address_table([*arrays, np.empty((0, 0), np.int8)], _TYPES).copy()
-    table[_SIZES] = 0, max_children, n_features
-    table.flags.writeable = False
-    return table
+SPARSE_TABLE = Layout(SparseNodes, given=("indices", "values", "lookups"))
+_read = SPARSE_TABLE.reader()
 
 
 @inlined
-def _nodes_at(table, indices, values):
-    parameters = SparseParameters(
-        vector_at(table, 7, np.int64),
-        matrix_at(table, 8, np.int32),
-        vector_at(table, 9, np.int64),
-        vector_at(table, 10, np.int32),
-        vector_at(table, 11, np.uint8),
-        vector_at(table, 12, np.int64),
-        vector_at(table, 13, np.uint16),
-        vector_at(table, 14, np.float32),
-        vector_at(table, 15, np.float32),
-        vector_at(table, 16, np.float32),
+def nodes_at(table, indices, values):
+    """What the table of a tree stands for, and the rows."""
+    lookups = (
+        np.empty(_STAGE, np.int64),
+        np.empty(_STAGE, np.int64),
+        np.empty(_STAGE, np.int64),
+        np.empty(_STAGE, np.int64),
     )
-    return SparseNodes(
-        vector_at(table, 0, np.int32),
-        vector_at(table, 1, np.int32),
-        vector_at(table, 2, np.int32),
-        vector_at(table, 3, np.int32),
-        vector_at(table, 4, np.int32),
-        vector_at(table, 5, np.int32),
-        vector_at(table, 6, np.int32),
-        parameters,
-        table[_SIZES, 1],
-        indices,
-        values,
-        (
-            np.empty(_STAGE, np.int64),
-            np.empty(_STAGE, np.int64),
-            np.empty(_STAGE, np.int64),
-            np.empty(_STAGE, np.int64),
-        ),
-    )
+    return _read(table, (indices, values, lookups))
 
 
 @query_size.of(SparseNodes)
@@ -205,54 +157,5 @@ def _log_of_least_sparse(nodes, threshold):
     return np.float32(low * 1.00001 - 1e-5)
 
 
-@kernel
-def sparse_topk(table, indptr, indices, values, k, threshold, link, out_ids, out_probabilities):
-    """:func:`.search.search_topk`."""
-    nodes = _nodes_at(table, indices, values)
-    search_topk(nodes, indptr, indices, values, k, threshold, link, out_ids, out_probabilities)
-
-
-@kernel
-def sparse_topk_row(table, indices, values, n, norm, k, threshold, link, out_ids, out_probabilities):
-    """:func:`.search.search_row`."""
-    nodes, n_features = _nodes_at(table, frozen(indices), frozen(values)), table[_SIZES, 2]
-    return search_row(
-        nodes, n_features, indices, values, n, norm, k, threshold, link, out_ids, out_probabilities
-    )
-
-
-@kernel
-def sparse_topk_text(table, text_table, buffer, k, threshold, link, out_ids, out_probabilities):
-    """:func:`.search.search_prepared` of a short text."""
-    n = transform_text(text_table, frozen(buffer))
-    indices, values = row_at(text_table)
-    nodes = _nodes_at(table, frozen(indices), frozen(values))
-    return search_prepared(nodes, indices, values, n, k, threshold, link, out_ids, out_probabilities)
-
-
-@kernel
-def sparse_beam(table, indptr, indices, values, k, beam, threshold, link, out_ids, out_probabilities):
-    """:func:`.search_beam.search_beam`."""
-    nodes = _nodes_at(table, indices, values)
-    search_beam(nodes, indptr, indices, values, k, beam, threshold, link, out_ids, out_probabilities)
-
-
-@kernel
-def sparse_above(
-    table, indptr, indices, values, row, threshold, link, out_indptr, out_ids, out_probabilities
-):
-    """:func:`.search.search_above`."""
-    nodes = _nodes_at(table, indices, values)
-    return search_above(
-        nodes, indptr, indices, values, row, threshold, link, out_indptr, out_ids, out_probabilities
-    )
-
-
-@kernel
-def sparse_labels(table, indptr, indices, values, label_indptr, labels, link, out_probabilities):
-    """:func:`.search.score_labels`."""
-    nodes = _nodes_at(table, indices, values)
-    score_labels(nodes, indptr, indices, values, label_indptr, labels, link, out_probabilities)
-
-
-KERNELS = Kernels(sparse_topk, sparse_topk_row, sparse_topk_text, sparse_beam, sparse_above, sparse_labels)
+def sparse_kernels(link: Any) -> Kernels:
+    return make_kernels("sparse", nodes_at, link)

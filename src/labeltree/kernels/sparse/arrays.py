@@ -7,6 +7,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from labeltree.kernels.addresses import Matrix
+
 LANES = 16  # columns of weights are padded to whole vectors of the processor ...
 FEW_LANES = 4  # ... or, as in binary trees, to a short one
 
@@ -108,7 +110,7 @@ class SparseParameters(NamedTuple):
     """The weights in chunks of at most 64 siblings (docs/model-file.md), and each node's scale and bias."""
 
     chunk_bucket: NDArray[np.int64]  # (n_chunks + 1,) where the buckets of a chunk begin
-    bucket: NDArray[np.int32]  # (n, 2) first row and first entry of a bucket, within its chunk
+    bucket: Matrix[np.int32]  # (n, 2) first row and first entry of a bucket, within its chunk
     chunk_row: NDArray[np.int64]  # (n_chunks + 1,)
     feature: NDArray[np.int32]  # (n_rows,)
     length: NDArray[np.uint8]  # (n_rows,) entries of a row

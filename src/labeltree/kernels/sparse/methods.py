@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from labeltree.kernels.arithmetic import fast_exp
+from labeltree.kernels.arithmetic import apply_softmax, fast_exp
 from labeltree.kernels.jit import generic, inlined
 from labeltree.kernels.sparse.arrays import (
     LogLoss,
@@ -19,6 +19,7 @@ from labeltree.kernels.sparse.arrays import (
 )
 
 _NEWTON_STEPS = 2
+_LEAST_SCORE = np.float32(-88.0)  # relative to the best one's: where fast_exp is exactly 0
 
 
 @generic
@@ -93,19 +94,12 @@ def _change_online(method, step, weight, positive_weight, squares, sign, scores,
 
 
 @inlined
-def _softmax(scores, is_child, out):
+def _apply_softmax(scores, is_child):
     """The probability of each child, 0 where ``is_child`` is: columns that only fill up a vector."""
-    largest = np.float32(-np.inf)
     for c in range(len(scores)):
-        if is_child[c] > 0.0:
-            largest = max(largest, scores[c])
-    total = np.float32(0.0)
-    for c in range(len(scores)):
-        out[c] = fast_exp(max(scores[c] - largest, np.float32(-88.0))) if is_child[c] > 0.0 else 0.0
-    for c in range(len(scores)):
-        total += out[c]
-    for c in range(len(scores)):
-        out[c] /= total
+        if not is_child[c] > 0.0:
+            scores[c] = -np.inf
+    apply_softmax(scores, len(scores), _LEAST_SCORE)
 
 
 @change_dual.of(SoftmaxLoss)
@@ -116,10 +110,10 @@ def _change_softmax(method, step, weight, positive_weight, squares, sign, scores
     """
     cost = method.cost * weight
     part = np.float32(1.0) / (np.float32(1.0) + np.float32(0.5) * cost * squares)
-    _softmax(scores, positive_weight, out_change)
+    _apply_softmax(scores, positive_weight)
     for c in range(len(scores)):
         old = dual[i, c]
-        new = old + part * (out_change[c] - old)
+        new = old + part * (scores[c] - old)
         dual[i, c] = new
         out_change[c] = cost * (old - new)
         scores[c] = cost * (max(sign[c], np.float32(0.0)) - new)
@@ -129,8 +123,8 @@ def _change_softmax(method, step, weight, positive_weight, squares, sign, scores
 @change_dual.of(OnlineSoftmax)
 def _change_online_softmax(method, step, weight, positive_weight, squares, sign, scores, dual, i, out_change):
     rate = method.eta * np.float32(step) ** -method.power
-    _softmax(scores, positive_weight, out_change)
+    _apply_softmax(scores, positive_weight)
     for c in range(len(scores)):
-        out_change[c] = rate * weight * (max(sign[c], np.float32(0.0)) - out_change[c])
+        out_change[c] = rate * weight * (max(sign[c], np.float32(0.0)) - scores[c])
         scores[c] = out_change[c]
     return max(np.float32(0.0), np.float32(1.0) - rate * method.l2)

@@ -2,7 +2,7 @@
 
 The weights of a chunk are feature-major, so that one example's scores for all children, and its change of all
 their weights, are a few vector operations per feature. What an example changes is resolved by the type of
-``method`` when compiled (:mod:`.sparse_methods`). Slow twin: :mod:`labeltree.reference.sparse`.
+``method`` when compiled (:mod:`.methods`). Slow twin: :mod:`labeltree.reference.sparse`.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from labeltree.kernels.jit import inlined, kernel
 from labeltree.kernels.random import random_at, shuffle
 from labeltree.kernels.sparse.arrays import FEW_LANES, LANES
 from labeltree.kernels.sparse.methods import change_dual
+from labeltree.kernels.trees.paths import mark_path
 
 _RESTING = 0.1  # an example that moves less than this part of the tolerance rests ...
 _REST = 4  # ... until every so-many-th pass
@@ -25,40 +26,37 @@ def count_positive(parent, leaf_of_label, label_indptr, labels, weight, out_coun
 
     ``out_count`` is (n_nodes + 1,), counts one place late so that a running sum makes pointers of them.
     """
-    stamp = np.full(len(parent), np.int64(-1))
+    last_row, path = np.full(len(parent), np.int64(-1)), np.empty(len(parent), np.int32)
     for row in range(len(label_indptr) - 1):
         if weight[row] == 0.0:
             continue
         for q in range(label_indptr[row], label_indptr[row + 1]):
-            node = leaf_of_label[labels[q]]
-            while node >= 0 and stamp[node] != row:
-                stamp[node] = row
-                out_count[node + 1] += 1
-                out_weight[node] += weight[row]
-                node = parent[node]
+            for place in range(mark_path(parent, leaf_of_label[labels[q]], last_row, row, path, 0)):
+                out_count[path[place] + 1] += 1
+                out_weight[path[place]] += weight[row]
 
 
 @kernel
 def fill_positive(parent, leaf_of_label, label_indptr, labels, weight, indptr, out_rows):
     """For each node its positive rows in order, at ``indptr[node]`` and following."""
-    stamp = np.full(len(parent), np.int64(-1))
+    last_row, path = np.full(len(parent), np.int64(-1)), np.empty(len(parent), np.int32)
     free = indptr.copy()
     for row in range(len(label_indptr) - 1):
         if weight[row] == 0.0:
             continue
         for q in range(label_indptr[row], label_indptr[row + 1]):
-            node = leaf_of_label[labels[q]]
-            while node >= 0 and stamp[node] != row:
-                stamp[node] = row
-                out_rows[free[node]] = row
-                free[node] += 1
-                node = parent[node]
+            for place in range(mark_path(parent, leaf_of_label[labels[q]], last_row, row, path, 0)):
+                out_rows[free[path[place]]] = row
+                free[path[place]] += 1
 
 
 @kernel
 def fill_shares(parent, leaf_of_label, label_indptr, labels, weight, indptr, out_shares):
-    """As :func:`fill_positive`, but of each row its weight times the part of its labels below the node."""
-    stamp = np.full(len(parent), np.int64(-1))
+    """As :func:`fill_positive`, but of each row its weight times the part of its labels below the node.
+
+    So each label counts at all nodes above it, also those that another one has reached.
+    """
+    last_row = np.full(len(parent), np.int64(-1))
     free = indptr.copy()
     for row in range(len(label_indptr) - 1):
         if weight[row] == 0.0:
@@ -68,8 +66,8 @@ def fill_shares(parent, leaf_of_label, label_indptr, labels, weight, indptr, out
         for q in range(start, end):
             node = leaf_of_label[labels[q]]
             while node >= 0:
-                if stamp[node] != row:
-                    stamp[node] = row
+                if last_row[node] != row:
+                    last_row[node] = row
                     out_shares[free[node]] = 0.0
                     free[node] += 1
                 out_shares[free[node] - 1] += share

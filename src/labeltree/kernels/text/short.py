@@ -2,69 +2,73 @@
 
 from __future__ import annotations
 
-import numpy as np
+from typing import NamedTuple
 
-from labeltree.kernels.addresses import frozen, vector_at
+import numpy as np
+from numpy.typing import NDArray
+
+from labeltree.kernels.addresses import Layout, frozen
 from labeltree.kernels.jit import helper, inlined
 from labeltree.kernels.text.counts import add_ngrams, count_rows, weigh_rows
 from labeltree.kernels.text.strings import find_strings
 from labeltree.kernels.text.words import DONE, Pieces, TextOptions, split_row
 
-# Places in ``table``, the addresses of the features' arrays ...
-SLOTS, RECORDS, BUCKET_ROW, IDF, LOWER_CASE, NO_PREFIX, SETTINGS = range(7)
-# ... and of a thread's own ones (two Pieces have four each); the row is what comes out.
-WORDS, LABELS, WEIGHTS, IDS, TOKENS, KEYS, NO_ROWS, INDICES, VALUES = 7, 11, 15, 16, 17, 18, 19, 20, 21
-_PIECES = (np.uint64, np.int64, np.int64, np.uint64)
-TYPES = (
-    np.uint64, np.uint64, np.int32, np.float32, np.uint16, np.uint8, np.int64, *_PIECES, *_PIECES,
-    np.float32, np.int32, np.int32, np.int64, np.int32, np.int32, np.float32,
-)  # fmt: skip
-# Places in the settings.
-WEIGHTED, LONGEST, N_BUCKETS, TF, NORM, N_SETTINGS = range(6)
+
+class ShortArrays(NamedTuple):
+    """What becomes of a text: the features' arrays and settings, then a thread's own memory."""
+
+    slots: NDArray[np.uint64]  # those of the table of words ...
+    records: NDArray[np.uint64]
+    bucket_row: NDArray[np.int32]
+    idf: NDArray[np.float32]
+    lower_case: NDArray[np.uint16]  # ... TextOptions ...
+    prefix: NDArray[np.uint8]
+    weighted: int  # 0 or 1
+    longest: int  # n-gram, in words
+    n_buckets: int
+    tf: int
+    norm: int
+    words: Pieces  # ... and what a text is taken apart into
+    labels: Pieces
+    weights: NDArray[np.float32]
+    ids: NDArray[np.int32]
+    tokens: NDArray[np.int32]
+    keys: NDArray[np.int64]
+    no_rows: NDArray[np.int32]  # empty
+    indices: NDArray[np.int32]  # the row that comes out, in the first entries of both
+    values: NDArray[np.float32]
 
 
-@inlined
-def _pieces_at(table, i):
-    return Pieces(
-        vector_at(table, i, np.uint64),
-        vector_at(table, i + 1, np.int64),
-        vector_at(table, i + 2, np.int64),
-        vector_at(table, i + 3, np.uint64),
-    )
+SHORT_TABLE = Layout(ShortArrays)
+_read = SHORT_TABLE.reader()
 
 
 @helper
 def transform_text(table, buffer):
     """Fill the row of a text, UTF-8 bytes; returns its length, or -1 if a word has no good weight."""
-    settings = vector_at(table, SETTINGS, np.int64)
-    options = TextOptions(
-        frozen(vector_at(table, LOWER_CASE, np.uint16)),
-        frozen(vector_at(table, NO_PREFIX, np.uint8)),
-        settings[WEIGHTED] != 0,
-    )
-    words, weights = _pieces_at(table, WORDS), vector_at(table, WEIGHTS, np.float32)
-    labels = _pieces_at(table, LABELS)
+    arrays = _read(table, ())
+    options = TextOptions(frozen(arrays.lower_case), frozen(arrays.prefix), arrays.weighted != 0)
+    words, labels, weights = arrays.words, arrays.labels, arrays.weights
     status, _, _, n_words, _, _ = split_row(buffer, 0, len(buffer), options, words, weights, labels, 0, 0, 0)
     if status != DONE:
         return -1
-    tokens = vector_at(table, IDS, np.int32)[:n_words]
-    slots, records = vector_at(table, SLOTS, np.uint64), vector_at(table, RECORDS, np.uint64)
-    find_strings(slots, records, words.packed, words.first, words.length, words.hashes, tokens)
+    tokens = arrays.ids[:n_words]
+    find_strings(arrays.slots, arrays.records, words.packed, words.first, words.length, words.hashes, tokens)
     row_end = np.empty(1, np.int64)
     row_end[0] = n_words
-    if settings[LONGEST] > 1:
-        ids, tokens = tokens, vector_at(table, TOKENS, np.int32)
-        add_ngrams(ids, words.hashes, row_end.copy(), settings[LONGEST], settings[N_BUCKETS], tokens, row_end)
-    no_rows, bucket_row = vector_at(table, NO_ROWS, np.int32), vector_at(table, BUCKET_ROW, np.int32)
-    keys, indptr = vector_at(table, KEYS, np.int64), np.zeros(2, np.int64)
-    indices, values = row_at(table)
-    count_rows(tokens, weights, row_end, no_rows, bucket_row, keys, 0, indptr, indices, values)
-    idf = vector_at(table, IDF, np.float32)
-    weigh_rows(indptr, indices, values, idf, settings[TF], settings[NORM])
+    if arrays.longest > 1:
+        ids, tokens = tokens, arrays.tokens
+        add_ngrams(ids, words.hashes, row_end.copy(), arrays.longest, arrays.n_buckets, tokens, row_end)
+    indptr, indices, values = np.zeros(2, np.int64), arrays.indices, arrays.values
+    count_rows(
+        tokens, weights, row_end, arrays.no_rows, arrays.bucket_row, arrays.keys, 0, indptr, indices, values
+    )
+    weigh_rows(indptr, indices, values, arrays.idf, arrays.tf, arrays.norm)
     return indptr[1]
 
 
 @inlined
 def row_at(table):
     """The arrays whose first entries are the row."""
-    return vector_at(table, INDICES, np.int32), vector_at(table, VALUES, np.float32)
+    arrays = _read(table, ())
+    return arrays.indices, arrays.values

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from labeltree.kernels.jit import helper, kernel
+from labeltree.kernels.trees.paths import mark_path
 
 # Position of the lowest set bit of a 64-bit word, by a multiplication that gives each of them another index.
 _DE_BRUIJN = np.uint64(0x03F79D71B4CB0A89)
@@ -38,16 +39,14 @@ def order_breadth_first(by_parent, n_children, out_order):
 @kernel
 def count_rows_below(indptr, indices, parent, leaf_of_label, out_n_rows):
     """Add to each node the number of rows with a label at or below it. Twin: ``reference.tree.cost``."""
-    last_row = np.full(len(parent), -1, np.int64)
+    last_row, path = np.full(len(parent), -1, np.int64), np.empty(len(parent), np.int32)
     for i in range(len(indptr) - 1):
         for position in range(indptr[i], indptr[i + 1]):
             if indices[position] < 0:
                 continue
-            n = leaf_of_label[indices[position]]
-            while n >= 0 and last_row[n] != i:
-                last_row[n] = i
-                out_n_rows[n] += 1
-                n = parent[n]
+            end = mark_path(parent, leaf_of_label[indices[position]], last_row, i, path, 0)
+            for place in range(end):
+                out_n_rows[path[place]] += 1
 
 
 @kernel

@@ -1,4 +1,4 @@
-"""Room that training of dense nodes works in; :mod:`labeltree.kernels.dense.arrays` says what is what."""
+"""Buffers that training of dense nodes works in; :mod:`labeltree.kernels.dense.arrays` says what is what."""
 
 from __future__ import annotations
 

@@ -14,8 +14,8 @@ from labeltree.config import Config
 from labeltree.data.rows import LabelRows, SparseRows
 from labeltree.errors import TrainingError
 from labeltree.kernels.dense.arrays import Blocks, Examples, Parameters, Step
-from labeltree.kernels.links import SOFTMAX, link_code
-from labeltree.nodes.biases import initial_bias, softmax_bias, total_weight
+from labeltree.nodes import LINKS
+from labeltree.nodes.biases import total_weight
 from labeltree.nodes.blocks import MAX_BLOCKS, make_blocks
 from labeltree.nodes.dense.buffers import (
     aligned_zeros,
@@ -25,6 +25,7 @@ from labeltree.nodes.dense.buffers import (
     make_scratch,
 )
 from labeltree.nodes.dense.quantized import DenseParameters
+from labeltree.nodes.links import Link
 from labeltree.parallel import Pool
 from labeltree.tree import LabelTree
 
@@ -172,12 +173,15 @@ class Trainer:
 
     def _prepare(self) -> tuple[Blocks, NDArray[np.float32], NDArray[np.int64], NDArray[np.int64]]:
         """The blocks of the tree, the first biases, and the visits and positive nodes of each example."""
-        tree, link = self.tree, link_code(self.config.link, False)
-        start, first, last = make_blocks(tree, most=1 if link == SOFTMAX else MAX_BLOCKS)
-        nothing_known, seed = np.zeros(len(start) - 1, np.bool_), self.seed % 2**63
-        blocks = Blocks(tree.parent, tree.leaf_of_label, start, first, last, nothing_known, link, seed)
-        bias, n_visits, n_positives = _first_bias(self.examples, tree, blocks)
-        if link == SOFTMAX:
+        tree, link = self.tree, LINKS[self.config.link]
+        start, first, last = make_blocks(tree, most=1 if link.picks_label else MAX_BLOCKS)
+        blocks = Blocks(
+            tree.parent, tree.leaf_of_label, start, first, last,
+            is_constant=np.zeros(len(start) - 1, np.bool_),
+            link=link.kernel, picks_label=link.picks_label, seed=self.seed % 2**63,
+        )  # fmt: skip
+        bias, n_visits, n_positives = _first_bias(self.examples, tree, blocks, link)
+        if link.picks_label:
             is_constant = np.add.reduceat(np.isfinite(bias), start[:-1], dtype=np.int64) < 2
         else:
             is_constant = np.logical_and.reduceat(np.isinf(bias), start[:-1])
@@ -202,7 +206,7 @@ def diverged(config: Config, epoch: int) -> TrainingError:
 
 
 def _first_bias(
-    examples: Examples, tree: LabelTree, blocks: Blocks
+    examples: Examples, tree: LabelTree, blocks: Blocks, link: Link
 ) -> tuple[NDArray[np.float32], NDArray[np.int64], NDArray[np.int64]]:
     """The frequencies of nodes as scores; and the visits and positive nodes of each example."""
     from labeltree.kernels.dense.plan import count_visits, weigh_picked
@@ -211,12 +215,11 @@ def _first_bias(
     n_positives = np.empty(len(examples.weight), np.int64)
     node_weight = np.zeros(tree.n_nodes, np.float64)
     count_visits(examples, blocks, n_visits, n_positives, node_weight)
-    if blocks.link == SOFTMAX:
+    if link.picks_label:
         node_weight[:] = 0.0
         weigh_picked(examples, blocks, node_weight)
-        most = np.full(len(n_visits), int(tree.depth_of_leaves.max()) + 1)  # the path of one label
-        return softmax_bias(node_weight, tree), most, most
-    return initial_bias(node_weight, tree, total_weight(examples.weight)), n_visits, n_positives
+        n_visits[:] = n_positives[:] = int(tree.depth_of_leaves.max()) + 1  # the path of one label
+    return link.first_bias(node_weight, tree, total_weight(examples.weight)), n_visits, n_positives
 
 
 def _random_embedding(random: np.random.Generator, n_features: int, dim: int) -> NDArray[np.float32]:

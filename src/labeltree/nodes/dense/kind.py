@@ -15,7 +15,7 @@ from labeltree.data.rows import TrainingRows
 from labeltree.nodes import LINKS
 from labeltree.nodes.blocks import BLOCK_CHILDREN, MAX_BLOCKS
 from labeltree.nodes.dense.quantized import DenseParameters, QuantizedParameters, quantize
-from labeltree.nodes.kind import Fit, FitInput, FitProgress, Needs, NodeKind, Search
+from labeltree.nodes.kind import Fit, FitInput, FitProgress, Needs, NodeKind, Search, tree_fields
 from labeltree.tree import LabelTree, Shape
 
 ARITY = 16
@@ -80,10 +80,10 @@ class _Dense(NodeKind):
         return quantize(DenseParameters(vectors[:n_features], vectors[: tree.n_nodes], bias))
 
     def search(self, tree: LabelTree, parameters: QuantizedParameters, n_features: int) -> Search:
-        from labeltree.kernels.search.dense import KERNELS, dense_table
+        from labeltree.kernels.search.dense import DENSE_TABLE, dense_kernels
 
-        arrays: list[NDArray[Any]] = [*tree.arrays(), *parameters]
-        return Search(KERNELS, dense_table(arrays, max(1, int(tree.n_children.max()))), arrays)
+        fields = tree_fields(tree, n_features) | parameters._asdict()
+        return Search(dense_kernels, DENSE_TABLE.table(**fields), fields)
 
 
 DENSE = _Dense()

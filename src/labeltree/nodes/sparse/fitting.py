@@ -1,4 +1,4 @@
-"""Sparse nodes: a node's score is w·x, a linear model of its own that is pruned to its strongest weights."""
+"""Training of the sparse nodes of a tree: plan the tasks, solve each by itself, assemble what they found."""
 
 from __future__ import annotations
 

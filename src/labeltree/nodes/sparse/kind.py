@@ -15,7 +15,7 @@ from labeltree.data.rows import TrainingRows
 from labeltree.kernels.sparse.arrays import SparseParameters, padded
 from labeltree.nodes import LINKS
 from labeltree.nodes.blocks import BLOCK_CHILDREN, chunk_starts
-from labeltree.nodes.kind import Fit, FitInput, FitProgress, Needs, NodeKind, Search
+from labeltree.nodes.kind import Fit, FitInput, FitProgress, Needs, NodeKind, Search, tree_fields
 from labeltree.tree import LabelTree, Shape
 
 # Seen on real data with the default settings: weights that are kept, per feature of a row and label of that
@@ -100,12 +100,13 @@ class _Sparse(NodeKind):
         return join_chunks(nothing, starts, np.zeros(tree.n_nodes, np.bool_), bias, (1.0, 0.0))
 
     def search(self, tree: LabelTree, parameters: SparseParameters, n_features: int) -> Search:
-        from labeltree.kernels.search.sparse import KERNELS, sparse_table
+        from labeltree.kernels.search.sparse import SPARSE_TABLE, sparse_kernels
 
         starts = chunk_starts(tree)
         chunk = np.repeat(np.arange(len(starts) - 1, dtype=np.int32), np.diff(starts))
-        arrays: list[NDArray[Any]] = [*tree.arrays(), chunk, starts, *parameters]
-        return Search(KERNELS, sparse_table(arrays, max(1, int(tree.n_children.max())), n_features), arrays)
+        fields = tree_fields(tree, n_features)
+        fields |= {"chunk": chunk, "chunk_node": starts, "parameters": parameters}
+        return Search(sparse_kernels, SPARSE_TABLE.table(**fields), fields)
 
 
 def _cpu_seconds(rows: TrainingRows, shape: Shape, config: Config) -> float:

@@ -28,7 +28,8 @@ def gather_copies(plan: Plan, first: int, last: int, solver: Solver, scratch: Sc
     rows = plan.positive_rows(first, last)
     order = np.argsort(rows, kind="stable")
     examples, features = gather_rows(plan, rows[order], len(rows), scratch)
-    _check_memory(solver, last - first, len(features), len(rows))
+    n_variables = len(features) + solver.n_duals(len(rows))
+    _check_memory(plan.config.link, last - first, n_variables)
     n_rows = np.diff(plan.node_indptr[first : last + 1])
     child = np.repeat(np.arange(last - first, dtype=np.int32), n_rows)
     examples.positive_indptr[:] = np.arange(len(rows) + 1)
@@ -58,10 +59,11 @@ def _draw_visits(
     return visits
 
 
-def _check_memory(solver: Solver, n_children: int, n_features: int, n_examples: int) -> None:
-    n_bytes = 4 * int(padded(n_children)) * (n_features + solver.n_duals(n_examples))
+def _check_memory(link: str, n_children: int, n_variables: int) -> None:
+    """``n_variables`` are the weights and dual variables of a child."""
+    n_bytes = 4 * int(padded(n_children)) * n_variables
     if n_bytes > MOST_BYTES:
         raise TrainingError(
-            f"link hsm trains the {n_children:,} children of a node together, which needs "
+            f"link {link} trains the {n_children:,} children of a node together, which needs "
             f"{n_bytes / 1e9:.0f} GB here; use a tree with fewer children per node, or dense nodes"
         )

@@ -12,7 +12,7 @@ from labeltree.config import Config
 from labeltree.data.rows import LabelRows, SparseRows
 from labeltree.kernels.sparse.arrays import Rows, padded
 from labeltree.nodes import LINKS
-from labeltree.nodes.biases import initial_bias, softmax_bias, total_weight
+from labeltree.nodes.biases import total_weight
 from labeltree.nodes.blocks import chunk_starts
 from labeltree.tree import LabelTree
 
@@ -67,17 +67,16 @@ def make_plan(
     """``config`` is resolved; ``weight`` is that of each row, and ``held_out`` are rows that join last."""
     is_held_out = np.zeros(X.n_rows, np.bool_)
     is_held_out[held_out] = True
-    picks_label = LINKS[config.link].picks_label
+    link = LINKS[config.link]
     node_indptr, node_rows, node_weight = _positives(Y, tree, weight)
-    if picks_label:
+    shares = np.empty(0, np.float32)
+    if link.picks_label:
         shares = _shares(Y, tree, weight, node_indptr)
-        bias, is_learned = _constants_of_picks(shares, node_indptr, tree)
-    else:
-        shares = np.empty(0, np.float32)
-        bias = initial_bias(node_weight, tree, total_weight(weight))
-        is_learned = np.isfinite(bias)
+        node_weight = _sums(shares, node_indptr)
+    bias = link.first_bias(node_weight, tree, total_weight(weight))
+    is_learned = _are_learned_of_picks(bias, tree) if link.picks_label else np.isfinite(bias)
     start = chunk_starts(tree)
-    task_chunk = _chunks_of_parents(start, tree) if picks_label else np.arange(len(start))
+    task_chunk = _chunks_of_parents(start, tree) if link.picks_label else np.arange(len(start))
     all_rows = np.flatnonzero(weight > 0).astype(np.int32)
     of_node = _entries(X, all_rows, node_indptr, node_rows)
     first = start[task_chunk]
@@ -86,7 +85,7 @@ def make_plan(
     return Plan(
         config=config,
         seed=seed,
-        picks_label=picks_label,
+        picks_label=link.picks_label,
         prune=_least_weight(config, X),
         n_features=X.n_columns,
         rows=Rows(X.indptr, X.indices, X.values, weight, is_held_out),
@@ -130,19 +129,21 @@ def _shares(
     return shares
 
 
-def _constants_of_picks(
-    shares: NDArray[np.float32], node_indptr: NDArray[np.int64], tree: LabelTree
-) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
-    """Biases and which nodes are learned: of two children only the first, as a softmax over s and 0 is a
-    logistic."""
-    node_of_share = np.repeat(np.arange(tree.n_nodes), np.diff(node_indptr))
-    weight = np.bincount(node_of_share, shares, tree.n_nodes).astype(np.float64)
-    bias = softmax_bias(weight, tree)
+def _sums(shares: NDArray[np.float32], node_indptr: NDArray[np.int64]) -> NDArray[np.float64]:
+    """(n_nodes,) of each node's rows."""
+    n_nodes = len(node_indptr) - 1
+    node_of_share = np.repeat(np.arange(n_nodes), np.diff(node_indptr))
+    return np.bincount(node_of_share, shares, n_nodes).astype(np.float64)
+
+
+def _are_learned_of_picks(bias: NDArray[np.float32], tree: LabelTree) -> NDArray[np.bool_]:
+    """(n_nodes,) those with any example that have such siblings; of two children only the first, as a softmax
+    over s and 0 is a logistic."""
     n_possible = np.zeros(tree.n_nodes, np.int64)  # children of each node with any example
     np.add.at(n_possible, tree.parent[1:], np.isfinite(bias[1:]))
     is_learned = np.isfinite(bias) & (n_possible[tree.parent] > 1)
     is_learned[tree.first_child[tree.n_children == 2] + 1] = False
-    return bias, is_learned
+    return is_learned
 
 
 def _chunks_of_parents(start: NDArray[np.int32], tree: LabelTree) -> NDArray[np.int64]:

@@ -34,13 +34,14 @@ class Task(NamedTuple):
 
 
 class Solved(NamedTuple):
-    """A task's chunks."""
+    """A task's chunks: trained without the held-out rows, and with all. The same where none is held out."""
 
     without_held_out: list[PackedChunk]
     whole: list[PackedChunk]
 
 
 def gather(plan: Plan, number: int, scratch: Scratch) -> Task:
+    """The task of a number, with copies of what it needs of all data."""
     return gather_siblings(plan, plan.starts_of(number), int(plan.task_chunk[number]), scratch)
 
 
@@ -65,9 +66,9 @@ def gather_siblings(plan: Plan, starts: NDArray[np.int32], chunk: int, scratch: 
 
 
 def solve(task: Task) -> Solved:
-    """The task's chunks trained without the held-out rows, and then with them."""
+    """A function of the task alone: wherever it runs, it gives the same bytes."""
     packed = [_pack(task, weights) for weights in train(task)]
-    return Solved(packed[0], packed[-1])  # the same where no row is held out
+    return Solved(packed[0], packed[-1])
 
 
 def train(task: Task) -> Iterator[NDArray[np.float32]]:

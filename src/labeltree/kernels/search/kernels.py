@@ -1,0 +1,79 @@
+"""The searches as kernels: made for a kind of nodes and a link, whose code they hold."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from labeltree.kernels.addresses import frozen
+from labeltree.kernels.jit import kernel_of
+from labeltree.kernels.search.beam import search_beam
+from labeltree.kernels.search.exact import (
+    score_labels,
+    search_above,
+    search_prepared,
+    search_row,
+    search_topk,
+)
+from labeltree.kernels.text.short import row_at, transform_text
+
+
+class Kernels(NamedTuple):
+    """The searches of one kind of nodes with one link; all take a table of the nodes' arrays first."""
+
+    topk: Callable[..., None]
+    topk_row: Callable[..., int]
+    topk_text: Callable[..., bool]
+    beam: Callable[..., None]
+    above: Callable[..., int]
+    labels: Callable[..., None]
+
+
+@functools.lru_cache(None, typed=True)  # links without fields are equal, but for their types
+def make_kernels(kind: str, nodes_at: Callable[..., Any], link: Any) -> Kernels:
+    """Each is compiled when it is first called.
+
+    ``nodes_at(table, indices, values)`` gives them the nodes, which may hold the rows that are searched for.
+    """
+
+    @kernel_of(kind, link)
+    def topk(table, indptr, indices, values, k, threshold, out_ids, out_probabilities):
+        """:func:`.exact.search_topk`."""
+        nodes = nodes_at(table, indices, values)
+        search_topk(nodes, link, indptr, indices, values, k, threshold, out_ids, out_probabilities)
+
+    @kernel_of(kind, link)
+    def topk_row(table, indices, values, n, norm, k, threshold, out_ids, out_probabilities):
+        """:func:`.exact.search_row`."""
+        nodes = nodes_at(table, frozen(indices), frozen(values))
+        return search_row(nodes, link, indices, values, n, norm, k, threshold, out_ids, out_probabilities)
+
+    @kernel_of(kind, link)
+    def topk_text(table, text_table, text, k, threshold, out_ids, out_probabilities):
+        """:func:`.exact.search_prepared` of a short text."""
+        n = transform_text(text_table, frozen(text))
+        indices, values = row_at(text_table)
+        nodes = nodes_at(table, frozen(indices), frozen(values))
+        return search_prepared(nodes, link, indices, values, n, k, threshold, out_ids, out_probabilities)
+
+    @kernel_of(kind, link)
+    def beam(table, indptr, indices, values, k, beam, threshold, out_ids, out_probabilities):
+        """:func:`.beam.search_beam`."""
+        nodes = nodes_at(table, indices, values)
+        search_beam(nodes, link, indptr, indices, values, k, beam, threshold, out_ids, out_probabilities)
+
+    @kernel_of(kind, link)
+    def above(table, indptr, indices, values, row, threshold, out_indptr, out_ids, out_probabilities):
+        """:func:`.exact.search_above`."""
+        nodes = nodes_at(table, indices, values)
+        rows = indptr, indices, values
+        return search_above(nodes, link, *rows, row, threshold, out_indptr, out_ids, out_probabilities)
+
+    @kernel_of(kind, link)
+    def labels(table, indptr, indices, values, label_indptr, labels, out_probabilities):
+        """:func:`.exact.score_labels`."""
+        nodes = nodes_at(table, indices, values)
+        score_labels(nodes, link, indptr, indices, values, label_indptr, labels, out_probabilities)
+
+    return Kernels(topk, topk_row, topk_text, beam, above, labels)
