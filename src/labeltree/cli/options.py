@@ -131,7 +131,7 @@ def _option(parameter: Parameter) -> Callable[[Command], Command]:
 
 def _click_type(parameter: Parameter) -> click.ParamType:
     if parameter.choices and not parameter.open_choice:
-        return click.Choice(parameter.choices)
+        return LiveChoice(lambda: tuple(parameter.choices))
     low, high = parameter.low, parameter.high
     if parameter.type is int:
         return click.IntRange(None if low is None else int(low), None if high is None else int(high))
