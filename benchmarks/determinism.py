@@ -1,6 +1,6 @@
 """Whether training gives the same file, and prediction the same answers, wherever memory happens to lie.
 
-    python -m benchmarks.determinism [--runs 20] [--points softmax-dual,kmeans-hinge]
+    python -m benchmarks.determinism [--runs 20] [--points flat-sparse-hsm,kmeans-dense]
 
 Each run is a process of its own that trains all points of the contract grid (benchmarks/grid.py) twice on
 generated data: with one to three threads, another PYTHONHASHSEED, and a heap that random allocations shuffle
@@ -88,7 +88,9 @@ class Data:
     def digests(self, point: Point, threads: int, heap: Heap, folder: Path) -> list[str]:
         """Of the model file of a point, and of what the model predicts."""
         heap.shuffle()
-        X, X_test = (rows if point.kind == "vectors" else _texts(rows) for rows in (self.train, self.test))
+        X, X_test = (
+            rows if point.features == "vectors" else _texts(rows) for rows in (self.train, self.test)
+        )
         parameters = point.parameters(self.tree_file)
         model = labeltree.train(X, self.Y, threads=threads, callback=heap.shuffle, **parameters)
         path = folder / "determinism.labeltree"
@@ -152,9 +154,9 @@ def main() -> int:
             for kept, digest in zip(found[name], digests, strict=True):
                 kept.add(digest)
         print(f"run {seed + 1} of {options.runs} done", file=sys.stderr, flush=True)
-    print(f"{'point':<32}  files  predictions")
+    print(f"{'point':<40}  files  predictions")
     for name, (files, predictions) in found.items():
-        print(f"{name:<32}  {len(files):>5}  {len(predictions):>11}")
+        print(f"{name:<40}  {len(files):>5}  {len(predictions):>11}")
     n_bad = sum(max(map(len, digests)) > 1 for digests in found.values())
     print(f"{len(found) - n_bad} of {len(found)} points gave one file and one answer in {options.runs} runs")
     return 1 if n_bad else 0

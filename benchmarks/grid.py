@@ -1,64 +1,80 @@
 """The points of the grid of choices that the contract tests and `benchmarks.determinism` go through.
 
-A new kind of tree, node or optimizer is one more line here.
+Trees, kinds of nodes and links come from their tables, so that a new one is in the grid by itself. Most
+points are of the default kind of nodes: with every tree and link, alone and as an ensemble.
 """
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from labeltree.config import Config, effective
+from labeltree.nodes import KINDS, LINKS
+from labeltree.trees import BUILDERS, FROM_FILE
 
-KINDS = ("text", "vectors")
-TREES = ("kmeans", "huffman", "complete", "flat", "file")
-METHODS: dict[str, dict[str, Any]] = {
-    "adagrad": dict(nodes="dense", optimizer="adagrad", batch_size=32, lr=0.2),
-    "sgd": dict(nodes="dense", optimizer="sgd", batch_size=1, lr=0.5),  # the paper's algorithm
-    "sgd-batches": dict(nodes="dense", optimizer="sgd", batch_size=16, lr=0.2),
-    "hinge": dict(nodes="sparse", loss="squared-hinge"),
-    "log": dict(nodes="sparse", loss="log", C=10.0),
-    "online": dict(nodes="sparse", solver="sgd"),
-    "both": dict(nodes="both", batch_size=32, lr=0.2),
-    "softmax": dict(nodes="dense", link="hsm", batch_size=16, lr=0.3),
-    "softmax-dual": dict(nodes="sparse", link="hsm", C=10.0),
-    "softmax-online": dict(nodes="sparse", link="hsm", solver="sgd"),
+FEATURES = ("text", "vectors")
+TREES = (*BUILDERS, FROM_FILE)
+# Ways to train the nodes of a kind, each with what suits the small data; the first goes with every tree.
+METHODS: dict[str, dict[str, dict[str, Any]]] = {
+    "sparse": {"batch": {}, "log": dict(loss="log", C=10.0), "online": dict(solver="sgd")},
+    "dense": {
+        "adagrad": dict(optimizer="adagrad", batch_size=16, lr=0.3),
+        "sgd": dict(optimizer="sgd", batch_size=1, lr=0.5),  # the paper's algorithm
+        "sgd-batches": dict(optimizer="sgd", batch_size=16, lr=0.2),
+    },
+    "both": {"default": dict(batch_size=32, lr=0.2)},
 }
 SMALL: dict[str, Any] = dict(dim=16, epochs=15, arity=2, max_leaves=3, l2=1e-5)
 
 
 class Point(NamedTuple):
-    kind: str
+    features: str
     tree: str
+    nodes: str
+    link: str
     method: str
     trees: int
 
     @property
     def name(self) -> str:
-        return f"{self.kind}-{self.tree}-{self.method}-{self.trees}"
+        return "-".join(map(str, self))
 
     def parameters(self, tree_file: Path) -> dict[str, Any]:
-        """What `labeltree.train` is given on small data; ``tree_file`` is for the tree "file"."""
-        tree = str(tree_file) if self.tree == "file" else self.tree
-        given = SMALL | METHODS[self.method] | {"trees": self.trees, "tree": tree}
+        """What `labeltree.train` is given on small data; ``tree_file`` is for the tree from a file."""
+        tree = str(tree_file) if self.tree == FROM_FILE else self.tree
+        given = SMALL | _methods(self.nodes)[self.method]
+        given |= dict(nodes=self.nodes, link=self.link, trees=self.trees, tree=tree)
         kept = effective(Config(**given))
         return {name: value for name, value in given.items() if name in kept}
 
 
-GRID = [Point(*choice) for choice in itertools.product(KINDS, TREES, ("adagrad", "sgd"), (1, 2))]
-GRID += [Point(kind, "kmeans", "sgd-batches", 1) for kind in KINDS]
-GRID += [Point("text", tree, method, 1) for tree in TREES for method in ("hinge", "log")]
-GRID += [Point("vectors", tree, "hinge", 2) for tree in ("kmeans", "flat", "file")]
-GRID += [
-    Point("vectors", "kmeans", method, trees) for method in ("log", "online", "both") for trees in (1, 2)
-]
-GRID += [Point("text", "huffman", "online", 1), Point("text", "flat", "both", 1)]
-GRID += [Point("text", "huffman", "softmax", 1), Point("vectors", "kmeans", "softmax", 2)]
-GRID += [Point("text", "kmeans", "softmax-dual", 1), Point("vectors", "huffman", "softmax-dual", 2)]
-GRID += [Point("vectors", "flat", "softmax-dual", 1)]
-GRID += [Point("vectors", "kmeans", "softmax-online", 1)]
+def _methods(nodes: str) -> dict[str, dict[str, Any]]:
+    return METHODS.get(nodes, {"default": {}})
+
+
+def _points() -> Iterator[Point]:
+    usual = Config()
+    for nodes in sorted(KINDS, key=lambda kind: kind != usual.nodes):
+        first, *others = _methods(nodes)
+        for tree in TREES:
+            if nodes == usual.nodes or tree == usual.tree:
+                yield from _with_each_link(tree, nodes, first)
+            else:
+                yield Point("vectors", tree, nodes, usual.link, first, 1)
+        for method in others:
+            yield from _with_each_link(usual.tree, nodes, method)
+
+
+def _with_each_link(tree: str, nodes: str, method: str) -> Iterator[Point]:
+    for link in LINKS:
+        single = Point("text", tree, nodes, link, method, 1)
+        if _methods(nodes)[method].keys() <= single.parameters(Path()).keys():  # a softmax has one loss only
+            yield from (single, single._replace(features="vectors", trees=2))
+
+
+GRID = list(_points())
 
 
 def write_small_tree(path: Path, labels: Sequence[str]) -> Path:

@@ -276,7 +276,8 @@ def write(folder: Path, found: Mapping[str, Sequence[Record]], command: str) -> 
         describe_systems(found),
         "The first Learned Tree that was run is the one with dense defaults, which has another optimiser and "
         "other features than XT. The one with fastText's settings, and labeltree with dense defaults, were "
-        "added after its results were seen, so that there are pairs with like settings; all are listed.",
+        "added after its results were seen, so that there are pairs with like settings; all are listed. The "
+        "rows of both Learned Trees were run later than the others: compare their times with care.",
         "Weights and pairs of words are for texts. Numbered features (bibtex, delicious) are taken as they "
         "are, and rows only scaled: to sum 1 for XT and fastText-hs, otherwise to length 1.",
         "Rows run by labeltree: one run (seed 1) on one thread, kernels compiled before. Training time is "

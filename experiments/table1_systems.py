@@ -47,7 +47,8 @@ SYSTEMS = (
     System(
         "Learned Tree",
         dict(_TUTORIAL, tree="learned"),
-        "as fastText-hs, but labels move between the leaves of a complete binary tree while it is trained",
+        "as fastText-hs, but on a complete binary tree whose labels moved while such nodes were trained; "
+        "the model's own nodes are trained after that",
         (),
     ),
     System(

@@ -30,12 +30,12 @@ from labeltree.data.rows import SparseRows
 from labeltree.errors import DataError, LabelTreeError, ParameterError
 from labeltree.experts.tree_search import TreeExpert
 from labeltree.model import Model
+from labeltree.nodes import KINDS, LINKS
 from labeltree.training.progress import Progress
 from labeltree.tree import LabelTree
+from labeltree.trees import FROM_FILE
 from labeltree.trees.file import write_tree
 
-DENSE = ("adagrad", "sgd", "sgd-batches", "softmax")  # they start where probabilities are frequencies
-SOFTMAX = ("softmax", "softmax-dual", "softmax-online")
 TRAIN, TEST = make_toy(200, seed=0), make_toy(300, seed=1)
 
 
@@ -58,7 +58,7 @@ def train(point: Point, tree_file: Path) -> Train:
     parameters = point.parameters(tree_file)
 
     def run(X: Any = None, Y: Any = None, **changes: Any) -> Model:
-        X = TRAIN.rows(point.kind) if X is None else X
+        X = TRAIN.rows(point.features) if X is None else X
         return labeltree.train(X, TRAIN.Y if Y is None else Y, **with_effect(**(parameters | changes)))
 
     return run
@@ -71,7 +71,7 @@ def model(train: Train) -> Model:
 
 @pytest.fixture(scope="module")
 def X(point: Point) -> Any:
-    return TEST.rows(point.kind)
+    return TEST.rows(point.features)
 
 
 def file_bytes(model: Model, folder: Path) -> bytes:
@@ -92,7 +92,7 @@ def test_the_toy_problem_is_learned(model: Model, X: Any) -> None:
 
 def test_rows_without_labels_get_lower_probabilities(model: Model, point: Point, X: Any) -> None:
     """The root's classifier works: rows of noise words are known to have no label."""
-    if point.method in SOFTMAX:
+    if LINKS[point.link].picks_label:
         pytest.skip("a softmax has no classifier of the root: some label always fits")
     _, best = model.predict_arrays(X, k=1)
     labelled = np.array([bool(labels) for labels in TEST.Y])
@@ -105,7 +105,7 @@ def test_rows_without_labels_are_examples_or_counted(
     """A softmax does not use them, and says so; it shares out a probability of 1."""
     n_empty = sum(not labels for labels in TRAIN.Y)
     assert n_empty == 10
-    if point.method not in SOFTMAX:
+    if not LINKS[point.link].picks_label:
         assert model.unused_rows == 0
         assert model.n_examples == len(TRAIN.Y)
         return
@@ -113,14 +113,14 @@ def test_rows_without_labels_are_examples_or_counted(
     assert model.n_examples == len(TRAIN.Y) - n_empty
     used = [row for row, labels in enumerate(TRAIN.Y) if labels]
     rows = take_rows(TRAIN.rows("vectors"), used)
-    if point.kind == "vectors":  # of texts, also the rows without labels have their words
+    if point.features == "vectors":  # of texts, also the rows without labels have their words
         without = train(rows, [TRAIN.Y[row] for row in used])
         assert without.unused_rows == 0
         assert file_bytes(without, tmp_path) == file_bytes(model, tmp_path)
     found = model.probability(X, model.label_names)
     np.testing.assert_allclose(found.sum(axis=1), 1.0, rtol=1e-5)
     with pytest.raises(DataError, match="label"):
-        train(TRAIN.rows(point.kind), sample_weight=[float(not labels) for labels in TRAIN.Y])
+        train(TRAIN.rows(point.features), sample_weight=[float(not labels) for labels in TRAIN.Y])
 
 
 @pytest.mark.parametrize("normalize", [False, True])
@@ -211,7 +211,7 @@ def test_a_model_may_be_used_by_many_threads_at_once(model: Model, X: Any) -> No
 
 
 def test_empty_row_gets_what_the_biases_say(model: Model, point: Point) -> None:
-    X = empty_rows(point.kind, 2)
+    X = empty_rows(point.features, 2)
     found = model.probability(X, model.label_names)
     assert np.all(np.isfinite(found))
     assert np.array_equal(found[0], found[1])
@@ -223,20 +223,20 @@ def test_empty_row_gets_what_the_biases_say(model: Model, point: Point) -> None:
 
 
 def test_what_is_unknown_or_zero_is_as_if_absent(model: Model, point: Point) -> None:
-    if point.kind == "text":
+    if point.features == "text":
         nothing: Any = ["words nobody ever saw", "\t \n", "\u2003unknown\x00words"]
     else:
         zeros = np.zeros(3, np.float32)
         nothing = SparseRows(np.arange(4), np.array([0, 5, N_FEATURES - 1], np.int32), zeros, N_FEATURES)
-    expected = model.probability(empty_rows(point.kind, 3), model.label_names)
+    expected = model.probability(empty_rows(point.features, 3), model.label_names)
     assert np.array_equal(model.probability(nothing, model.label_names), expected)
-    assert model.predict(nothing, k=3) == model.predict(empty_rows(point.kind, 3), k=3)
+    assert model.predict(nothing, k=3) == model.predict(empty_rows(point.features, 3), k=3)
 
 
 def frequencies(model: Model, point: Point, weight: NDArray[np.float64]) -> NDArray[np.float64]:
     """How often each label of the model is in a row, or is picked of its labels."""
     share = TRAIN.indicator[:, [LABELS.index(name) for name in model.label_names]].astype(np.float64)
-    if point.method in SOFTMAX:
+    if LINKS[point.link].picks_label:
         n_labels = share.sum(axis=1)
         share, weight = share[n_labels > 0], weight[n_labels > 0]
         share /= share.sum(axis=1, keepdims=True)
@@ -245,11 +245,11 @@ def frequencies(model: Model, point: Point, weight: NDArray[np.float64]) -> NDAr
 
 def test_before_any_step_probabilities_are_frequencies(train: Train, point: Point, X: Any) -> None:
     """Along a path the frequencies among the parent's examples multiply to the label's own."""
-    if point.method not in DENSE:
-        pytest.skip("sparse nodes learn their bias as they learn weights")
+    if point.nodes != "dense":
+        pytest.skip("only dense nodes start there; sparse ones learn their bias as they learn weights")
     model = train(lr=0.0, epochs=1)
     expected = frequencies(model, point, np.ones(len(TRAIN.Y)))
-    for rows in (X, empty_rows(point.kind)):
+    for rows in (X, empty_rows(point.features)):
         found = model.probability(rows, model.label_names)
         np.testing.assert_allclose(found, np.broadcast_to(expected, found.shape), rtol=1e-5)
     counts = TRAIN.indicator[:, [LABELS.index(name) for name in model.label_names]].sum(axis=0)
@@ -268,7 +268,7 @@ def test_k_larger_than_the_labels_is_filled_up(model: Model, X: Any) -> None:
 
 
 def test_no_rows_give_no_answers(model: Model, point: Point) -> None:
-    none = empty_rows(point.kind, 0)
+    none = empty_rows(point.features, 0)
     assert model.predict(none) == []
     ids, probabilities = model.predict_arrays(none, k=3)
     assert ids.shape == probabilities.shape == (0, 3)
@@ -326,7 +326,7 @@ def test_progress_is_told_in_order(train: Train, point: Point) -> None:
     stages = [(progress.stage, progress.tree) for progress in heard]
     expected = [("read", 1)]
     for tree in range(1, point.trees + 1):
-        expected += [("tree", tree), ("train", tree)] * (2 if point.method == "both" else 1)
+        expected += [("tree", tree), ("train", tree)] * len(KINDS.parts_of(point.nodes))
     assert [stage for stage, _ in itertools.groupby(stages)] == expected
     for (stage, _, epochs), group in itertools.groupby(heard, key=lambda p: (p.stage, p.tree, p.epochs)):
         steps = list(group)
@@ -338,7 +338,7 @@ def test_progress_is_told_in_order(train: Train, point: Point) -> None:
             assert all(math.isnan(step.loss) and step.epoch == 0 for step in steps)
             continue
         assert all(step.seconds_left >= 0 for step in steps)
-        assert epochs == SMALL["epochs"] or point.method not in DENSE
+        assert epochs == SMALL["epochs"] or point.nodes != "dense"
         if epochs == 0:  # sparse nodes, each of which has its own passes
             assert all(math.isnan(step.loss) and step.epoch == 0 for step in steps)
             assert all(step.examples_per_second > 0 for step in steps)
@@ -368,11 +368,11 @@ def test_what_the_callback_raises_ends_training(train: Train, stage: str, error:
 
 def test_weights_count_like_copies(train: Train, point: Point) -> None:
     """Biases start at weighted frequencies: a row of weight 2 is there twice, one of weight 0 not at all."""
-    if point.method not in DENSE:
-        pytest.skip("see test_nodes_sparse.py")
+    if point.nodes != "dense":
+        pytest.skip("see tests/nodes/sparse/test_fitting.py")
     weight = np.tile(np.array([2.0, 0.0, 1.0, 1.0]), 50)
     model = train(sample_weight=weight, lr=0.0, epochs=1)
-    found = model.probability(empty_rows(point.kind), model.label_names)[0]
+    found = model.probability(empty_rows(point.features), model.label_names)[0]
     np.testing.assert_allclose(found, frequencies(model, point, weight), rtol=1e-5)
 
 
@@ -380,7 +380,7 @@ def test_rows_of_weight_zero_teach_nothing(train: Train, point: Point, X: Any) -
     """Rows with wrong labels do no harm if their weight is 0."""
     wrong = [[LABELS[(LABELS.index(label) + 1) % N_LABELS] for label in labels] for labels in TRAIN.Y]
     rows = list(range(len(TRAIN.Y)))
-    both = take_rows(TRAIN.rows(point.kind), rows + rows)
+    both = take_rows(TRAIN.rows(point.features), rows + rows)
     weight = np.repeat([1.0, 0.0], len(rows))
     model = train(both, TRAIN.Y + wrong, sample_weight=weight)
     ids, _ = model.predict_arrays(X, k=1)
@@ -395,7 +395,7 @@ def test_labels_without_examples_come_last_with_probability_zero(
     Y = np.concatenate([TRAIN.indicator, np.zeros((len(TRAIN.Y), 1), np.int8)], axis=1)
     Y[:, absent] = 0
     parameters: dict[str, Any] = {}
-    if point.tree == "file":
+    if point.tree == FROM_FILE:
         path = tmp_path / "tree"
         write_tree(path, LabelTree([-1] + [0] * 13, [-1, *range(13)]), [str(label) for label in range(13)])
         parameters["tree"] = str(path)

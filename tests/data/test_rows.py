@@ -53,3 +53,9 @@ def test_joined_parts_are_the_whole(cuts: list[int]) -> None:
 def test_no_parts_are_no_rows() -> None:
     assert (join_rows([], 3).n_rows, join_rows([], 3).n_columns) == (0, 3)
     assert (join_labels([], 3).n_rows, join_labels([], 3).n_labels) == (0, 3)
+
+
+def test_labels_without_examples_do_not_make_the_others_rare() -> None:
+    Y = LabelRows(np.array([0, 2, 3, 3]), np.array([1, 4, 4], np.int32), 100)
+    assert Y.examples_per_label == 1.5
+    assert LabelRows(np.array([0]), np.empty(0, np.int32), 3).examples_per_label == 0.0

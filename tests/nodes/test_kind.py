@@ -5,13 +5,11 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from labeltree.config import Config, chosen_by_data
-from labeltree.data.rows import LabelRows
 from labeltree.nodes import KINDS
 from labeltree.nodes.sparse.defaults import MANY_CHILDREN, choose_cost, has_rare_labels
 
@@ -95,9 +93,3 @@ def test_rare_labels_have_fewer_than_ten_examples_each() -> None:
     assert choose_cost(Config(loss="log"), 9.9) == 10.0
     assert choose_cost(Config(loss="log"), 10.0) == 5.0
     assert choose_cost(Config(link="hsm"), 10.0) == 5.0
-
-
-def test_labels_without_examples_do_not_make_the_others_rare() -> None:
-    Y = LabelRows(np.array([0, 2, 3, 3]), np.array([1, 4, 4], np.int32), 100)
-    assert Y.examples_per_label == 1.5
-    assert LabelRows(np.array([0]), np.empty(0, np.int32), 3).examples_per_label == 0.0

@@ -15,7 +15,7 @@ from labeltree.kernels.arithmetic import sum_rows
 from labeltree.kernels.dense.parts import move_row
 from labeltree.kernels.sparse.methods import _softmax
 
-POINTS = ["vectors-flat-softmax-dual-1", "text-kmeans-hinge-1"]
+POINTS = ["text-flat-sparse-hsm-batch-1", "text-kmeans-sparse-plt-batch-1"]
 FAR = 1 << 12  # bytes: no loop handles as much at once
 
 

@@ -19,8 +19,10 @@ import importlib, pathlib
 import labeltree, labeltree.kernels
 from labeltree.training import warming
 from labeltree.kernels.jit import Kernel
-names = [path.stem for path in pathlib.Path(labeltree.kernels.__file__).parent.glob("*.py")]
-modules = [importlib.import_module(f"labeltree.kernels.{name}") for name in names if name != "__init__"]
+source = pathlib.Path(labeltree.__file__).parents[1]
+files = (source / "labeltree" / "kernels").rglob("*.py")
+names = [".".join(path.relative_to(source).with_suffix("").parts) for path in files]
+modules = [importlib.import_module(name.removesuffix(".__init__")) for name in names]
 kernels = {value for module in modules for value in vars(module).values() if isinstance(value, Kernel)}
 signatures = lambda: {(kernel.__name__, *kernel.signatures) for kernel in kernels}
 warming.run_jobs(warming.JOBS)

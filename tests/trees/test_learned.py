@@ -1,4 +1,4 @@
-"""The Learned Tree: its kernels and training against the reference, and models whose labels moved."""
+"""The Learned Tree: its kernels and its moves against the reference, and models whose labels moved."""
 
 from __future__ import annotations
 
@@ -11,28 +11,32 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from support.small_data import LABELS, N_LABELS, make_toy, slow_marginals, write_fasttext
+from support.small_data import LABELS, N_LABELS, make_toy, with_effect, write_fasttext
 from support.strategies import label_rows, random_parameters, sparse_rows
 
 import labeltree
-from labeltree import LabelTree, cli, nodes
+from labeltree import LabelTree, cli
 from labeltree.config import Config
-from labeltree.errors import ParameterError, TrainingError
+from labeltree.data.rows import TrainingRows
+from labeltree.errors import TrainingError
 from labeltree.experts.tree_training import tree_seed
 from labeltree.kernels.dense.arrays import Examples
 from labeltree.kernels.dense.learned import fill_children, measure_children
 from labeltree.model import Model
+from labeltree.nodes import KINDS, LINKS
 from labeltree.nodes.dense import fitting as dense
 from labeltree.nodes.dense.quantized import DenseParameters
 from labeltree.parallel import Pool
 from labeltree.reference import learned as reference
 from labeltree.reference.learned import Votes
 from labeltree.reference.training import Example, Parameters, Rows
-from labeltree.trees.learned import _leaves_below, assign_labels, fit_learned
+from labeltree.training.driver import estimate
+from labeltree.trees.builder import TreeInput
+from labeltree.trees.file import write_tree
+from labeltree.trees.learned import _leaves_below, assign_labels, learn_tree
 from labeltree.trees.shapes import build_shuffled
 
 N_FEATURES = 9
-LINKS = ("plt", "hsm")
 LEARNED: dict[str, Any] = dict(
     tree="learned", nodes="dense", arity=3, dim=16, epochs=15, batch_size=16, lr=0.3
 )
@@ -86,7 +90,7 @@ def measured(problem: Problem, node_of_label: NDArray[np.int32], link: str) -> t
     hidden = np.zeros((1, problem.parameters.weights.shape[1]), np.float32)
     measure_children(
         problem.arrays(), np.arange(len(problem.examples)), tree.first_child, tree.n_children, node_of_label,
-        problem.parameters, nodes.LINKS[link].kernel, hidden, probabilities, count,
+        problem.parameters, LINKS[link].kernel, hidden, probabilities, count,
     )  # fmt: skip
     return probabilities, count
 
@@ -98,7 +102,7 @@ def kernel_tree(problem: Problem, link: str) -> LabelTree:
         examples=problem.arrays(),
         parameters=problem.parameters,
         config=Config(dim=problem.parameters.weights.shape[1]),
-        blocks=SimpleNamespace(link=nodes.LINKS[link].kernel),
+        blocks=SimpleNamespace(link=LINKS[link].kernel),
     )
     rows = np.arange(len(problem.examples), dtype=np.int64)
     return LabelTree(problem.tree.parent, assign_labels(trainer, rows))  # type: ignore[arg-type]
@@ -297,49 +301,61 @@ def test_leaves_below() -> None:
         assert _leaves_below(tree).tolist() == expected
 
 
-# --- training against the reference ---
+# --- the whole tree against the reference ---
 
 
-def train_small(
-    tree: LabelTree, examples: list[Example], config: Config, seed: int, threads: int = 1
-) -> tuple[DenseParameters, LabelTree]:
+def learn_small(
+    tree: LabelTree,
+    examples: list[Example],
+    config: Config,
+    seed: int,
+    report: Callable[[float], None] = lambda fraction: None,
+) -> LabelTree:
     X = sparse_rows([dict(example.features) for example in examples], N_FEATURES)
     Y = label_rows([example.labels for example in examples], tree.n_labels)
     weight = np.array([example.weight for example in examples], np.float32)
-    with Pool(threads) as pool:
-        return fit_learned(
-            X, Y, tree, config, weight=weight, seed=seed, pool=pool, report=lambda report: None
-        )
+    names = [str(label) for label in range(tree.n_labels)]
+    with Pool(1) as pool:
+        return learn_tree(TreeInput(TrainingRows(X, Y, weight), names, config, pool, report), tree, seed)
 
 
 @pytest.mark.parametrize("link", LINKS)
 @pytest.mark.parametrize(("n_labels", "arity"), [(2, 2), (7, 2), (9, 3), (14, 4)])
-def test_training_agrees_with_the_reference(
+def test_the_tree_is_the_references(
     link: str, n_labels: int, arity: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Also when labels move, where they go, and what becomes of nodes that had no rows at first."""
+    """When labels move, where they go, and what becomes of nodes that had no rows at first."""
     for seed, chunk in enumerate((8, 12, dense.CHUNK_EXAMPLES)):
         for module in (dense, reference):
-            monkeypatch.setattr(module, "CHUNK_EXAMPLES", chunk)  # reports within an epoch, or not
+            monkeypatch.setattr(
+                module, "CHUNK_EXAMPLES", chunk
+            )  # calls of the kernel within an epoch, or not
         tree = build_shuffled(n_labels, arity, seed)
         examples = random_rows(n_labels, 20, seed, least_labels=int(link == "hsm"))
         config = Config(
-            nodes="dense", tree="learned", link=link, dim=4, epochs=4, batch_size=(1, 4, 4)[seed],
+            tree="learned", link=link, dim=4, epochs=(4, 4, 9)[seed], batch_size=(1, 4, 4)[seed],
             lr=(0.05, 0.3, 0.3)[seed], l2=1e-3, optimizer="sgd",
         )  # fmt: skip
-        found, found_tree = train_small(tree, examples, config, seed)
-        expected, expected_tree = reference.fit(tree, examples, N_FEATURES, config, seed)
-        assert found_tree == expected_tree
-        np.testing.assert_allclose(found.bias, expected.bias.values[:, 0], rtol=1e-3, atol=1e-4)
-        np.testing.assert_allclose(found.weights, expected.weights.values, rtol=1e-3, atol=1e-4)
-        np.testing.assert_allclose(found.embedding, expected.embedding.values, rtol=1e-3, atol=1e-4)
+        expected = reference.learn_tree(tree, examples, N_FEATURES, config, seed)
+        assert learn_small(tree, examples, config, seed) == expected
 
 
 def test_divergence_is_an_error() -> None:
     tree, examples = build_shuffled(9, 3, 1), random_rows(9, 30, 1)
-    config = Config(nodes="dense", tree="learned", dim=4, epochs=20, batch_size=4, lr=1e25, optimizer="sgd")
+    config = Config(tree="learned", dim=4, epochs=20, batch_size=4, lr=1e25, optimizer="sgd")
     with pytest.raises(TrainingError, match=r"lr=1e\+25 is too large"):
-        train_small(tree, examples, config, 1)
+        learn_small(tree, examples, config, 1)
+
+
+def test_the_part_that_is_done_is_told() -> None:
+    tree, examples = build_shuffled(9, 3, 1), random_rows(9, 32, 1)
+    told: list[float] = []
+    config = Config(tree="learned", dim=4, epochs=10, batch_size=4)
+    learn_small(tree, examples, config, 1, told.append)
+    assert len(told) == 14  # a quarter of an epoch each, up to the last move of 3.5 epochs
+    assert told == sorted(told)
+    assert told[-1] == 1.0
+    assert told[0] == pytest.approx(1 / 14)
 
 
 # --- what moving is for ---
@@ -389,18 +405,17 @@ def root_objective(model: Model, texts: list[str], Y: list[list[str]]) -> float:
 
 
 @pytest.mark.parametrize("link", LINKS)
-def test_groups_of_labels_end_in_subtrees_of_their_own(link: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_groups_of_labels_end_in_subtrees_of_their_own(link: str, tmp_path: Path) -> None:
     """And the root separates its labels better than that of the tree that they started in."""
     for seed in range(3):
         texts, Y = grouped_rows(seed)
         options = LEARNED | dict(arity=2, link=link, seed=seed, epochs=12)
         moved = labeltree.train(texts, Y, **options)
-        with monkeypatch.context() as patch:
-            patch.setattr("labeltree.trees.learned.LAST_MOVE", 0.0)
-            unmoved = labeltree.train(texts, Y, **options)
+        start = build_shuffled(GROUPS * PER_GROUP, options.pop("arity"), seed)
+        write_tree(tmp_path / "start", start, moved.label_names)
+        unmoved = labeltree.train(texts, Y, **options | dict(tree=str(tmp_path / "start")))
         assert len(set.union(*groups_below(moved))) == GROUPS
         assert all(len(groups) == 1 for groups in groups_below(moved))
-        assert unmoved.label_trees[0] == build_shuffled(GROUPS * PER_GROUP, 2, seed)
         assert any(len(groups) > 1 for groups in groups_below(unmoved))
         assert root_objective(moved, texts, Y) > root_objective(unmoved, texts, Y) + 0.1
 
@@ -432,65 +447,36 @@ def test_filling_does_not_lower_the_objective_below_that_of_probability() -> Non
     check_separation(reference.derivatives)
 
 
-# --- models ---
+# --- models; what all trees have in common is in tests/test_contract.py ---
 
 
 def learn(X: Any = None, Y: Any = None, **changes: Any) -> Model:
-    return labeltree.train(
-        TRAIN.texts if X is None else X, TRAIN.Y if Y is None else Y, **(LEARNED | changes)
-    )
+    given = LEARNED | changes
+    return labeltree.train(TRAIN.texts if X is None else X, TRAIN.Y if Y is None else Y, **given)
 
 
-@pytest.fixture(scope="module", params=LINKS)
-def model(request: pytest.FixtureRequest) -> Model:
-    return learn(link=request.param)
-
-
-def file_bytes(model: Model, folder: Path) -> bytes:
-    path = folder / "saved.labeltree"
-    model.save(path)
-    return path.read_bytes()
-
-
-def test_the_toy_problem_is_learned(model: Model) -> None:
-    ids, _ = model.predict_arrays(TEST.texts, k=1)
-    hits = [model.label_names[id] in labels for id, labels in zip(ids[:, 0], TEST.Y, strict=True) if labels]
-    assert np.mean(hits) > 0.95
-
-
-def test_labels_have_moved_in_a_tree_of_the_same_shape(model: Model) -> None:
+@pytest.mark.parametrize("link", LINKS)
+def test_labels_have_moved_in_a_tree_of_the_same_shape(link: str) -> None:
     start = build_shuffled(N_LABELS, LEARNED["arity"], Config().seed)
-    tree = model.label_trees[0]
+    tree = learn(link=link).label_trees[0]
     assert np.array_equal(tree.parent, start.parent)
     assert tree != start
     assert sorted(tree.label[tree.label >= 0].tolist()) == list(range(N_LABELS))
 
 
-def test_training_is_deterministic_for_any_number_of_threads(model: Model, tmp_path: Path) -> None:
-    expected, link = file_bytes(model, tmp_path), model.config.link
-    for threads in (1, 2):
-        assert file_bytes(learn(link=link, threads=threads), tmp_path) == expected
-    assert file_bytes(learn(link=link, seed=2), tmp_path) != expected
-
-
-def test_saved_and_loaded_is_the_same_model(model: Model, tmp_path: Path) -> None:
-    path = tmp_path / "m.labeltree"
-    model.save(path)
-    loaded = labeltree.load(path)
-    assert loaded.config == model.config
-    assert loaded.config.tree == "learned"
-    assert loaded.label_trees == model.label_trees
-    for one, other in zip(
-        loaded.predict_arrays(TEST.texts, k=5), model.predict_arrays(TEST.texts, k=5), strict=True
-    ):
-        assert np.array_equal(one, other)
-
-
-def test_probabilities_are_those_of_the_definition(model: Model) -> None:
-    found = model.probability(TEST.texts, model.label_names)
-    np.testing.assert_allclose(found, slow_marginals(model, TEST.texts), rtol=2e-5, atol=1e-7)
-    if model.config.link == "hsm":
-        np.testing.assert_allclose(found.sum(axis=1), 1.0, rtol=1e-5)
+@pytest.mark.parametrize("link", LINKS)
+def test_nodes_of_any_kind_are_those_of_the_tree_from_a_file(link: str, tmp_path: Path) -> None:
+    """The learned tree is a tree like any other, and the same one for all kinds of nodes."""
+    tree = learn(link=link).label_trees[0]
+    for nodes in KINDS:
+        model = learn(link=link, nodes=nodes)
+        assert all(found == tree for found in model.label_trees)
+        write_tree(tmp_path / "learned.tree", tree, model.label_names)
+        given = {name: value for name, value in LEARNED.items() if name != "arity"}
+        given |= dict(link=link, nodes=nodes, tree=str(tmp_path / "learned.tree"))
+        from_file = labeltree.train(TRAIN.texts, TRAIN.Y, **with_effect(**given))
+        for one, other in zip(model.experts, from_file.experts, strict=True):
+            assert all(map(np.array_equal, one.parameters, other.parameters))
 
 
 @pytest.mark.parametrize("link", LINKS)
@@ -502,16 +488,6 @@ def test_labels_without_rows_have_no_probability(link: str, arity: int) -> None:
     found = model.probability(TEST.texts, names)
     assert not found[:, :N_LABELS].any()
     assert found[:, N_LABELS:].min() > 0.0
-    with np.errstate(invalid="ignore"):  # 0 / 0 where all siblings are impossible, and their parent too
-        expected = np.nan_to_num(slow_marginals(model, TEST.texts), nan=0.0)
-    np.testing.assert_allclose(found, expected, rtol=2e-5, atol=1e-7)
-    ids, probabilities = model.predict_arrays(TEST.texts, k=2 * N_LABELS)
-    assert not probabilities[ids < N_LABELS].any()
-    if link == "hsm":
-        np.testing.assert_allclose(found.sum(axis=1), 1.0, rtol=1e-5)
-    is_constant = np.isinf(model.experts[0].parameters.bias)
-    assert is_constant.sum() >= N_LABELS
-    assert not model.experts[0].parameters.weights[is_constant].any()  # type: ignore[union-attr]
 
 
 @pytest.mark.parametrize("link", LINKS)
@@ -531,74 +507,44 @@ def test_more_labels_than_rows(link: str) -> None:
     assert np.all(np.isfinite(found) & (found >= 0) & (found <= 1))
 
 
-def test_rows_without_labels_lower_the_root() -> None:
-    """With plt they are examples of it, though its labels move; with hsm they are left out."""
-    model = learn()
-    assert model.unused_rows == 0
-    _, best = model.predict_arrays(TEST.texts, k=1)
-    labelled = np.array([bool(labels) for labels in TEST.Y])
-    assert best[~labelled].mean() < 0.7 * best[labelled].mean()
-    assert learn(link="hsm").unused_rows == sum(not labels for labels in TRAIN.Y)
-
-
 @pytest.mark.parametrize("link", LINKS)
 def test_an_ensemble_has_trees_of_its_own(link: str) -> None:
-    model = learn(link=link, trees=2)
-    first, second = model.label_trees
+    first, second = learn(link=link, trees=2).label_trees
     assert first == learn(link=link).label_trees[0]
     assert first != second
     starts = [
         build_shuffled(N_LABELS, LEARNED["arity"], tree_seed(Config().seed, number)) for number in (0, 1)
     ]
     assert [first != starts[0], second != starts[1]] == [True, True]
-    found = model.probability(TEST.texts, model.label_names)
-    np.testing.assert_allclose(found, slow_marginals(model, TEST.texts), rtol=2e-5, atol=1e-7)
 
 
-# --- parameters and the command line ---
+def test_memory_is_that_of_dense_vectors() -> None:
+    """They are there while the tree is built, also if the model's own nodes are sparse."""
+    small, large = (
+        estimate(TRAIN.texts, TRAIN.Y, tree="learned", nodes="sparse", dim=dim, epochs=1, arity=3).peak_bytes
+        for dim in (8, 4096)
+    )
+    n_vectors = N_FEATURES + 2 * N_LABELS
+    assert large - small > 4000 * 4 * n_vectors
+    complete = estimate(TRAIN.texts, TRAIN.Y, tree="complete", arity=3).peak_bytes
+    assert large > complete + 4000 * 4 * n_vectors
 
 
-@pytest.mark.parametrize("nodes", ["sparse", "both"])
-def test_other_nodes_are_refused(nodes: str) -> None:
-    with pytest.raises(ParameterError, match=f"needs nodes='dense', but nodes is '{nodes}'"):
-        labeltree.train(TRAIN.texts, TRAIN.Y, tree="learned", nodes=nodes)
+SMALL = ["--arity", "3", "--dim", "8", "--epochs", "4", "--quiet"]
 
 
-@pytest.fixture(scope="module")
-def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("learned") / "train.txt"
-    path.write_text(write_fasttext(TRAIN))
-    return path
-
-
-def test_the_command_line_says_which_nodes_are_needed(
-    data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    for how in (["-o", str(tmp_path / "m")], ["--dry-run"]):
-        assert cli.main(["train", str(data), "--tree", "learned", *how]) == 2
-        assert "tree 'learned' needs nodes='dense', but nodes is 'sparse'" in capsys.readouterr().err
-    assert not list(tmp_path.iterdir())
-
-
-SMALL = ["--dim", "8", "--epochs", "4", "--quiet"]
-
-
-@pytest.mark.parametrize(
-    ("options", "tree", "link"),
-    [
-        (["--tree", "learned", "--nodes", "dense"], "learned", "plt"),
-        (["--tree", "learned", "--nodes", "dense", "--link", "hsm"], "learned", "hsm"),
-        (["--preset", "fasttext-hs"], "huffman", "hsm"),
-    ],
-)
+@pytest.mark.parametrize("nodes", KINDS)
+@pytest.mark.parametrize("link", LINKS)
 def test_the_command_line_trains(
-    options: list[str], tree: str, link: str, data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    nodes: str, link: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    path = tmp_path / "m.labeltree"
-    assert cli.main(["train", str(data), *options, "--dry-run"]) == 0
+    data, path = tmp_path / "train.txt", tmp_path / "m.labeltree"
+    data.write_text(write_fasttext(TRAIN))
+    how = ["--tree", "learned", "--nodes", nodes, "--link", link]
+    assert cli.main(["train", str(data), *how, "--dry-run", "--dim", "8", "--epochs", "4"]) == 0
     assert "peak memory" in capsys.readouterr().out
     assert not path.exists()
-    assert cli.main(["train", str(data), "-o", str(path), *options, *SMALL]) == 0
+    assert cli.main(["train", str(data), "-o", str(path), *how, *SMALL]) == 0
     model = labeltree.load(path)
-    assert (model.config.tree, model.config.link, model.config.nodes) == (tree, link, "dense")
+    assert (model.config.tree, model.config.link, model.config.nodes) == ("learned", link, nodes)
     assert model.n_labels == N_LABELS

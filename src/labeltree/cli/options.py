@@ -19,6 +19,7 @@ from labeltree.errors import ParameterError
 from labeltree.parallel import MOST_THREADS
 from labeltree.parameter import Parameter, needed
 from labeltree.query import DEFAULT_BEAM, IF_UNKNOWN, MOST_RANKS, SEARCHES, WITH_LABELS
+from labeltree.trees import BUILDERS
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -131,7 +132,7 @@ def _option(parameter: Parameter) -> Callable[[Command], Command]:
 
 def _click_type(parameter: Parameter) -> click.ParamType:
     if parameter.choices and not parameter.open_choice:
-        return click.Choice(parameter.choices)
+        return LiveChoice(lambda: tuple(parameter.choices))
     low, high = parameter.low, parameter.high
     if parameter.type is int:
         return click.IntRange(None if low is None else int(low), None if high is None else int(high))
@@ -181,8 +182,7 @@ def refuse_beside(option: str, others: Mapping[str, Any]) -> None:
 
 def input_files(data: str, config: Config, config_file: Path | None) -> tuple[str | Path, ...]:
     """The files that training reads: the output must be none of them."""
-    builders = next(parameter.choices for parameter in parameters() if parameter.name == "tree")
-    tree_file = () if config.tree in builders else (config.tree,)
+    tree_file = () if config.tree in BUILDERS else (config.tree,)
     return (data, *tree_file) if config_file is None else (data, *tree_file, config_file)
 
 

@@ -39,13 +39,14 @@ def train_trees(job: TrainingJob) -> list[TreeExpert]:
         built: dict[int, LabelTree] = {}  # by arity: kinds of nodes may have the same
         seed = tree_seed(config.seed, number)
         for kind, own in given.items():
-            job.report(stage("tree", config, 0.0, number))
+            tell = _tell_building(config, number, job.report)
+            tell(0.0)
             if own.config.arity not in built:
                 shared: Any = prepared if is_shared else builder.prepare(own)
-                built[own.config.arity] = builder.build(own, seed, shared)
+                built[own.config.arity] = builder.build(own._replace(report=tell), seed, shared)
                 del shared
             tree = built[own.config.arity]
-            job.report(stage("tree", config, 1.0, number))
+            tell(1.0)
             watch = _watch(config, number, job.report)
             fit = KINDS[kind].fit(FitInput(job.rows, tree, own.config, seed, job.pool, watch))
             parameters = calibrate(kind, fit, tree, job.rows, own.config, job.pool)
@@ -60,6 +61,13 @@ def tree_seed(seed: int, number: int) -> int:
     if number == 0:
         return seed
     return int(np.random.SeedSequence([seed, number]).generate_state(1, np.uint64)[0])
+
+
+def _tell_building(config: Config, number: int, report: Callback) -> Callable[[float], None]:
+    def tell(fraction: float) -> None:
+        report(stage("tree", config, fraction, number))
+
+    return tell
 
 
 def _watch(config: Config, number: int, report: Callback) -> Callable[[FitProgress], None]:

@@ -1,4 +1,4 @@
-"""The Learned Tree the slow way: which child of a node each of its labels is sent to, in float64.
+"""The Learned Tree the slow way, in float64: which child of a node each of its labels is sent to, and when.
 
 At a node, among the weight of the rows of its labels (a row counts once for each of these)::
 
@@ -31,12 +31,10 @@ from labeltree.reference.training import (
     children_of,
     first_parameters,
     hidden_vector,
-    initial_bias,
     node_score,
     pick_one,
     sigmoid,
     softmax,
-    softmax_bias,
     train_batch,
 )
 from labeltree.tree import LabelTree
@@ -161,10 +159,6 @@ def assign(tree: LabelTree, parameters: Parameters, examples: Sequence[Example],
     return LabelTree(tree.parent, np.array(label_of_leaf, np.int32))
 
 
-def biases_of(tree: LabelTree, examples: Sequence[Example], link: str) -> Array:
-    return softmax_bias(tree, examples) if link == "hsm" else initial_bias(tree, examples)
-
-
 def limited_bias(tree: LabelTree, bias: Array, link: str) -> Array:
     """No node but the root is constant, because its labels may change; of a pair the second's score is 0."""
     limited = np.clip(bias, -LARGEST_BIAS, LARGEST_BIAS)
@@ -176,10 +170,10 @@ def limited_bias(tree: LabelTree, bias: Array, link: str) -> Array:
     return limited
 
 
-def fit(
+def learn_tree(
     tree: LabelTree, examples: Sequence[Example], n_features: int, config: Config, seed: int
-) -> tuple[Parameters, LabelTree]:
-    """Train all nodes and move labels in between; the parameters, and the tree that it became."""
+) -> LabelTree:
+    """Train dense nodes and move labels in between, as long as they move; the tree that it became."""
     random = np.random.default_rng(seed)
     parameters = first_parameters(tree, examples, n_features, config, random)
     parameters.bias.values[:, 0] = limited_bias(tree, parameters.bias.values[:, 0], config.link)
@@ -192,9 +186,11 @@ def fit(
         order = random.permutation(n_rows)
         for start in range(0, n_rows, batch_size):
             n_seen = epoch * n_rows + start
+            if n_seen > LAST_MOVE * n_total:
+                return tree
             if start % chunk % part == 0 and n_seen >= next_move:
                 next_move = n_seen + n_rows / MOVES_PER_EPOCH
-                if 0 < n_seen <= LAST_MOVE * n_total:
+                if n_seen > 0:
                     asked = [examples[row] for row in random.permutation(n_rows)[:MOST_ROWS]]
                     tree = assign(tree, parameters, asked, config.link)
             batch = [examples[row] for row in order[start : start + batch_size]]
@@ -203,7 +199,4 @@ def fit(
                     e._replace(labels={pick_one(e.labels, seed, n_seen + i)}) for i, e in enumerate(batch)
                 ]
             train_batch(parameters, tree, batch, config.lr * (1.0 - n_seen / n_total), config)
-    constants = biases_of(tree, examples, config.link)
-    parameters.bias.values[np.isinf(constants), 0] = constants[np.isinf(constants)]
-    parameters.weights.values[np.isinf(constants)] = 0.0
-    return parameters, tree
+    return tree

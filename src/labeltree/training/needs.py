@@ -49,13 +49,13 @@ def estimate_needs(
         shape = builder.guess_shape(own, n_labels) if tree is None else tree.shape()
         needs = KINDS[kind].needs(rows, shape, own, tree)
         parameter_bytes += config.trees * needs.kept_bytes
-        working_bytes = max(working_bytes, needs.training_bytes)
+        # what a tree is built in is given back before its nodes are trained
+        working_bytes = max(working_bytes, needs.training_bytes, builder.working_bytes(rows, own))
         tree_bytes += config.trees * 20 * (n_labels + shape.n_inner)
         cpu_seconds += config.trees * needs.cpu_seconds
     names = sum(array.nbytes for array in data.labels.tensors())
     vocabulary = sum(array.nbytes for array in data.features.tensors().values())
     peak_bytes = _PROCESS_BYTES + data_bytes + parameter_bytes + working_bytes
-    peak_bytes += builder.working_bytes(rows)
     return Estimate(
         data.X.n_rows, data.X.n_columns, n_labels, data_bytes, parameter_bytes,
         parameter_bytes + names + vocabulary + tree_bytes, peak_bytes, cpu_seconds,

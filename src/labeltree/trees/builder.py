@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from labeltree.config import Config
@@ -13,6 +13,10 @@ from labeltree.tree import LabelTree, Shape
 from labeltree.trees import BUILDERS
 
 
+def _tell_nobody(fraction: float) -> None:
+    pass
+
+
 class TreeInput(NamedTuple):
     """What a tree may be built from; most builders need little of it."""
 
@@ -20,6 +24,7 @@ class TreeInput(NamedTuple):
     label_names: Sequence[str]
     config: Config  # resolved: its arity is known
     pool: Pool
+    report: Callable[[float], None] = _tell_nobody  # the part that is done, for builders that take long
 
 
 class TreeBuilder(ABC):
@@ -35,7 +40,7 @@ class TreeBuilder(ABC):
     def build(self, given: TreeInput, seed: int, prepared: Any) -> LabelTree:
         """The tree; ``prepared`` is what :meth:`prepare` made."""
 
-    def working_bytes(self, rows: TrainingRows) -> int:
+    def working_bytes(self, rows: TrainingRows, config: Config) -> int:
         """An estimate of the memory that it needs besides the rows."""
         return 0
 

@@ -212,7 +212,7 @@ class _KMeans(TreeBuilder):
         )
         return tree.collapse(config.collapse)
 
-    def working_bytes(self, rows: TrainingRows) -> int:
+    def working_bytes(self, rows: TrainingRows, config: Config) -> int:
         X, Y, _ = rows
         n_entries = int(np.diff(X.indptr).mean() * len(Y.indices))
         return 2 * 8 * min(n_entries, Y.n_labels * X.n_columns)

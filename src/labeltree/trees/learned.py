@@ -1,8 +1,10 @@
-"""The Learned Tree (Jernite, Choromanska and Sontag 2017): labels move while the nodes are trained.
+"""The Learned Tree (Jernite, Choromanska and Sontag 2017): labels move while dense nodes are trained.
 
 The shape of the tree stays: a complete one, so it is balanced. Now and then its labels are put where the
-nodes send their examples already. At a node, q_i is the part of label i among the labels of its examples,
-p_ij the mean probability that it gives child j for those of label i, and p_j that for all. The objective
+nodes send their examples already. The tree that this ends with is the result; these nodes are forgotten, and
+those of the model, of any kind, are fitted on it as on any other tree. At a node, q_i is the part of label i
+among the labels of its examples, p_ij the mean probability that it gives child j for those of label i, and
+p_j that for all. The objective
 
     J = 2/M * sum over labels i and children j of q_i |p_j - p_ij|
 
@@ -13,6 +15,7 @@ as many labels as it has leaves below it. Slow twin: :mod:`labeltree.reference.l
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -23,13 +26,13 @@ from labeltree.data.rows import TrainingRows
 from labeltree.kernels.dense.arrays import Blocks
 from labeltree.nodes.dense.buffers import aligned_zeros
 from labeltree.nodes.dense.fitting import Trainer, diverged
-from labeltree.parallel import Pool
+from labeltree.nodes.dense.kind import DENSE
 from labeltree.tree import LabelTree, Shape
 from labeltree.trees.builder import TreeBuilder, TreeInput
 from labeltree.trees.shapes import COMPLETE, build_shuffled
 
 MOVES_PER_EPOCH = 4  # about: between two batches
-LAST_MOVE = 0.35  # of the training: then the nodes learn what their labels are
+LAST_MOVE = 0.35  # of all epochs: what is left of them would train nodes, but move no label
 MOST_ROWS = 20_000  # that tell where labels go
 LARGEST_BIAS = 10.0  # where a node has no examples yet: it may get some
 
@@ -37,7 +40,10 @@ LARGEST_BIAS = 10.0  # where a node has no examples yet: it may get some
 class _Learned(TreeBuilder):
     def build(self, given: TreeInput, seed: int, prepared: Any) -> LabelTree:
         tree = build_shuffled(given.rows.Y.n_labels, given.config.arity, seed)
-        return learn_tree(given.rows, tree, given.config, seed, given.pool)
+        return learn_tree(given, tree, seed)
+
+    def working_bytes(self, rows: TrainingRows, config: Config) -> int:
+        return DENSE.needs(rows, self.guess_shape(config, rows.Y.n_labels), config, None).training_bytes
 
     def guess_shape(self, config: Config, n_labels: int) -> Shape:
         return COMPLETE.guess_shape(config, n_labels)
@@ -46,36 +52,34 @@ class _Learned(TreeBuilder):
 LEARNED = _Learned()
 
 
-def learn_tree(rows: TrainingRows, tree: LabelTree, config: Config, seed: int, pool: Pool) -> LabelTree:
+def learn_tree(given: TreeInput, tree: LabelTree, seed: int) -> LabelTree:
     """Train dense nodes on a tree as far as its labels move, and return the tree that it became."""
-    trainer = _LearnedTrainer(*rows[:2], tree, config, rows.weight, seed, pool)
-    for epoch, start, part in trainer.parts():
-        n_seen = epoch * rows.X.n_rows + start
-        if n_seen > LAST_MOVE * trainer.n_total:
-            break
+    config, n_rows = given.config, given.rows.X.n_rows
+    trainer = _LearnedTrainer(*given.rows[:2], tree, config, given.rows.weight, seed, given.pool)
+    next_move, last_move = 0.0, LAST_MOVE * trainer.n_total  # in examples seen
+    for epoch, n_seen, part in trainer.short_parts():
+        if n_seen >= next_move:
+            if 0 < n_seen <= last_move:  # at first all scores are the same
+                trainer.move_labels(trainer.random.permutation(n_rows)[:MOST_ROWS])
+            next_move = n_seen + n_rows / MOVES_PER_EPOCH
+            if next_move > last_move:
+                break
         if not np.isfinite(trainer.train(part, n_seen)):
             raise diverged(config, epoch)
+        given.report(min((n_seen + len(part)) / last_move, 1.0))
     return trainer.tree
 
 
 class _LearnedTrainer(Trainer):
-    """A training run that moves labels between two calls of the kernel."""
+    """A training run whose labels may move between two calls of the kernel."""
 
-    next_move = 0.0  # in examples seen
-
-    def train(self, rows: NDArray[np.int64], n_seen: int) -> float:
+    def short_parts(self) -> Iterator[tuple[int, int, NDArray[np.int64]]]:
+        """The rows of all epochs, a call for each move: epoch, how many came before in all, rows."""
         n_rows = self.n_total // self.config.epochs
-        # whole batches: a call for each move, also where one report is of an epoch or more
-        part = -(-n_rows // (MOVES_PER_EPOCH * self.batch_size)) * self.batch_size
-        loss = 0.0
-        for start in range(0, len(rows), part):
-            seen = n_seen + start
-            if seen >= self.next_move:
-                self.next_move = seen + n_rows / MOVES_PER_EPOCH
-                if 0 < seen <= LAST_MOVE * self.n_total:  # at first all scores are the same
-                    self.move_labels(self.random.permutation(n_rows)[:MOST_ROWS])
-            loss += super().train(rows[start : start + part], seen)
-        return loss
+        most = -(-n_rows // (MOVES_PER_EPOCH * self.batch_size)) * self.batch_size  # whole batches
+        for epoch, start, rows in self.parts():
+            for first in range(0, len(rows), most):
+                yield epoch, epoch * n_rows + start + first, rows[first : first + most]
 
     def move_labels(self, rows: NDArray[np.int64]) -> None:
         """Put each label where these rows say."""
