@@ -14,7 +14,6 @@ from labeltree.config import Config, effective
 from labeltree.nodes import KINDS, LINKS
 from labeltree.trees import BUILDERS, FROM_FILE
 
-FEATURES = ("text", "vectors")
 TREES = (*BUILDERS, FROM_FILE)
 # Ways to train the nodes of a kind, each with what suits the small data; the first goes with every tree.
 METHODS: dict[str, dict[str, dict[str, Any]]] = {

@@ -20,8 +20,9 @@ from labeltree.storage.files import write_whole
 GOLDEN = sorted((Path(__file__).parent / "golden").glob("*.labeltree"))[0]
 # The command line, stopped where a file is complete but not yet renamed.
 SLOW = """
-import os, sys, time
+import os, signal, sys, time
 from labeltree import cli
+signal.signal(signal.SIGHUP, signal.SIG_DFL)  # under nohup tests are deaf to it, and so would be this
 def fsync(descriptor):
     print("saving", flush=True)
     time.sleep(600)
