@@ -19,6 +19,7 @@ from labeltree.metrics import precision_at
 from labeltree.model import Model
 from labeltree.nodes.dense.fitting import DenseParameters, fit_dense
 from labeltree.nodes.dense.quantized import quantize
+from labeltree.nodes.kind import FitInput
 from labeltree.parallel import Pool
 from labeltree.training.data import read_training_data
 from labeltree.tree import LabelTree
@@ -57,9 +58,7 @@ def measure(name: str, n_rows: int) -> str:
     with Pool() as pool:
         rows = TrainingRows(data.X, data.Y, weight)
         tree = build_tree(TreeInput(rows, data.labels.strings(), config, pool), config.seed)
-        trained = fit_dense(
-            data.X, data.Y, tree, config, weight=weight, seed=config.seed, pool=pool, report=lambda _: None
-        )
+        trained = fit_dense(FitInput(rows, tree, config, config.seed, pool))
     kept = quantize(trained)
     counts = np.bincount(data.Y.indices, minlength=len(data.labels))
     model = Model(config, data.features, data.labels, counts, data.X.n_rows, [(tree, kept)])

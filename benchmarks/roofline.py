@@ -49,11 +49,12 @@ from benchmarks.roofline_page import Part, Rates, Result, Work, write_page
 from benchmarks.roofline_search import measure_search
 from benchmarks.scaling_steps import WARM_SHAPE, indicator
 from labeltree.config import Config
-from labeltree.data.rows import LabelRows, SparseRows, first_rows
+from labeltree.data.rows import LabelRows, SparseRows, TrainingRows, first_rows
 from labeltree.kernels.dense.arrays import Step
 from labeltree.model import Model
 from labeltree.nodes.biases import initial_bias
 from labeltree.nodes.dense.fitting import EMBEDDING_RATES, POWERS, SMALLEST_SQUARES, Trainer
+from labeltree.nodes.kind import FitInput
 from labeltree.parallel import Pool
 from labeltree.training.data import read_training_data
 from labeltree.training.driver import train
@@ -160,10 +161,10 @@ def measure_training(
     """Counts of an epoch, and the parts of all epochs."""
     order = np.random.default_rng(config.seed).permutation(X.n_rows).astype(np.int64)
     counts, touched = count_epoch(X, Y, tree, order, config.batch_size)
-    weight = np.ones(X.n_rows, np.float32)
+    rows = TrainingRows(X, Y, np.ones(X.n_rows, np.float32))
     with Pool(1) as pool:
         began = time.process_time()
-        trainer = Trainer(X, Y, tree, config, weight, config.seed, pool)
+        trainer = Trainer(FitInput(rows, tree, config, config.seed, pool))
         setup_seconds = time.process_time() - began
         seconds = time_phases(trainer, order)
     embedding, one = trainer.parameters.embedding, np.float32(1.0)

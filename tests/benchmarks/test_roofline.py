@@ -15,8 +15,9 @@ from benchmarks.roofline import Counts, count_epoch, training_work
 from benchmarks.roofline_page import ROOFS, Part, Rates, Result, Work, find_bound, table, write_page
 from benchmarks.roofline_search import node_logs, opened_nodes, search_work
 from labeltree.config import Config
-from labeltree.data.rows import LabelRows, SparseRows
+from labeltree.data.rows import LabelRows, SparseRows, TrainingRows
 from labeltree.nodes.dense.fitting import DenseParameters, Trainer
+from labeltree.nodes.kind import FitInput
 from labeltree.parallel import Pool
 from labeltree.reference import search as reference
 from labeltree.tree import LabelTree
@@ -66,7 +67,8 @@ def test_counts_are_those_of_a_planned_batch() -> None:
     X, Y = feature_rows([0, 1], [1, 2], [0], [1, 3]), label_rows([1], [0], [], [0, 2])
     counts, _ = count_epoch(X, Y, TREE, np.arange(4), 64)
     with Pool(1) as pool:
-        trainer = Trainer(X, Y, TREE, Config(nodes="dense", dim=4), np.ones(4, np.float32), 1, pool)
+        rows = TrainingRows(X, Y, np.ones(4, np.float32))
+        trainer = Trainer(FitInput(rows, TREE, Config(nodes="dense", dim=4), 1, pool))
         trainer.train(np.arange(4), 0)
     n_groups, n_visits, n_features = trainer.plan.sizes.tolist()
     assert (counts.groups, counts.touched_features) == (n_visits, n_features)

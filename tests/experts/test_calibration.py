@@ -10,17 +10,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
-from support.problems import random_problem
+from support.problems import arrays_of, random_problem
 from support.small_data import LABELS, empty_rows, make_toy, slow_marginals
-from support.sparse_problems import arrays_of, fit, same_bytes
+from support.sparse_problems import fit, same_bytes
 from support.strategies import sparse_rows
 
 import labeltree
 from labeltree.config import Config
-from labeltree.data.rows import TrainingRows
 from labeltree.experts.calibration import calibrate, fit_map
 from labeltree.experts.tree_search import TreeExpert
-from labeltree.nodes.kind import Fit
 from labeltree.parallel import Pool
 from labeltree.query import query_all
 from labeltree.reference.sparse import calibrated, calibration_loss
@@ -93,9 +91,9 @@ def test_odd_data_give_a_finite_rising_map(p: float, right: str) -> None:
 def test_too_few_rows_change_nothing() -> None:
     problem = random_problem(build_flat(3), 60, seed=1)
     fitted, _ = fit(problem, Config())
-    rows = TrainingRows(*arrays_of(problem))
+    rows = arrays_of(problem)
     with Pool(1) as pool:
-        found = calibrate("sparse", Fit(*fitted), problem.tree, rows, Config(), pool)
+        found = calibrate("sparse", fitted, problem.tree, rows, Config(), pool)
     assert found is fitted.parameters
 
 
@@ -103,9 +101,9 @@ def test_too_few_rows_change_nothing() -> None:
 def test_held_out_rows_become_likelier(n_labels: int) -> None:
     """Features mean nothing, so what was learned is too sure of itself; threads change nothing."""
     problem = random_problem(build_flat(n_labels), 1500, seed=3)
-    rows, config = TrainingRows(*arrays_of(problem)), Config(C=30.0, rare_weight=0.0, max_iterations=30)
+    rows, config = arrays_of(problem), Config(C=30.0, rare_weight=0.0, max_iterations=30)
     fitted, _ = fit(problem, config)
-    how = ("sparse", Fit(*fitted), problem.tree, rows, config)
+    how = ("sparse", fitted, problem.tree, rows, config)
     with Pool(1) as one, Pool(3) as three:
         found = calibrate(*how, one)
         assert same_bytes(found, calibrate(*how, three))

@@ -10,8 +10,8 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from support.problems import Problem, random_problem
-from support.strategies import label_rows, sparse_rows
+from support.problems import Problem, arrays_of, random_problem
+from support.strategies import sparse_rows
 
 import labeltree
 from labeltree import LabelTree
@@ -25,8 +25,9 @@ from labeltree.kernels.links import (
     needs_siblings,
 )
 from labeltree.nodes import LINKS
-from labeltree.nodes.dense.fitting import Report, fit_dense
+from labeltree.nodes.dense.fitting import fit_dense
 from labeltree.nodes.dense.quantized import DenseParameters, quantize
+from labeltree.nodes.kind import FitInput, FitProgress
 from labeltree.nodes.links import Link
 from labeltree.parallel import Pool
 from labeltree.query import make_query
@@ -97,14 +98,9 @@ def loglog() -> Iterator[None]:
 
 
 def train(problem: Problem, config: Config) -> tuple[DenseParameters, list[float]]:
-    reports: list[Report] = []
-    rows = sparse_rows([dict(example.features) for example in problem.examples], problem.n_features)
-    labels = label_rows([example.labels for example in problem.examples], problem.tree.n_labels)
-    weight = np.array([example.weight for example in problem.examples], np.float32)
+    reports: list[FitProgress] = []
     with Pool(1) as pool:
-        found = fit_dense(
-            rows, labels, problem.tree, config, weight=weight, seed=1, pool=pool, report=reports.append
-        )
+        found = fit_dense(FitInput(arrays_of(problem), problem.tree, config, 1, pool, reports.append))
     return found, [report.loss for report in reports]
 
 

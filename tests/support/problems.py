@@ -6,9 +6,10 @@ from typing import NamedTuple
 
 import numpy as np
 from hypothesis import strategies as st
-from support.strategies import feature_dicts, label_trees
+from support.strategies import feature_dicts, label_rows, label_trees, sparse_rows
 
 from labeltree import LabelTree
+from labeltree.data.rows import TrainingRows
 from labeltree.reference.training import Example
 
 N_FEATURES = 7
@@ -48,3 +49,11 @@ def random_problem(tree: LabelTree, n_rows: int, seed: int, n_features: int = 40
 def labelled(problem: Problem) -> Problem:
     """Without the examples that have no label, which a softmax cannot use."""
     return problem._replace(examples=[example for example in problem.examples if example.labels])
+
+
+def arrays_of(problem: Problem) -> TrainingRows:
+    return TrainingRows(
+        sparse_rows([dict(example.features) for example in problem.examples], problem.n_features),
+        label_rows([example.labels for example in problem.examples], problem.tree.n_labels),
+        np.array([example.weight for example in problem.examples], np.float32),
+    )

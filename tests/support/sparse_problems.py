@@ -6,16 +6,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from support.problems import Problem
-from support.strategies import label_rows, sparse_rows
+from support.problems import Problem, arrays_of
+from support.strategies import sparse_rows
 
 from labeltree import LabelTree
 from labeltree.config import Config
-from labeltree.data.rows import LabelRows, SparseRows
+from labeltree.data.rows import LabelRows
 from labeltree.experts.tree_search import TreeExpert
 from labeltree.kernels.sparse.arrays import SparseParameters
 from labeltree.nodes import KINDS
-from labeltree.nodes.sparse.fitting import SparseFit, choose_held_out, fit_sparse
+from labeltree.nodes.kind import Fit, FitInput
+from labeltree.nodes.sparse.fitting import choose_held_out, fit_sparse
 from labeltree.nodes.sparse.gathering import Scratch
 from labeltree.nodes.sparse.plan import Plan, make_plan
 from labeltree.nodes.sparse.tasks import gather, train
@@ -34,23 +35,12 @@ METHODS: dict[str, dict[str, Any]] = {
 }
 
 
-def arrays_of(problem: Problem) -> tuple[SparseRows, LabelRows, NDArray[np.float32]]:
-    return (
-        sparse_rows([dict(example.features) for example in problem.examples], problem.n_features),
-        label_rows([example.labels for example in problem.examples], problem.tree.n_labels),
-        np.array([example.weight for example in problem.examples], np.float32),
-    )
-
-
-def fit(
-    problem: Problem, config: Config, *, seed: int = 3, threads: int = 1
-) -> tuple[SparseFit, list[float]]:
-    X, Y, weight = arrays_of(problem)
+def fit(problem: Problem, config: Config, *, seed: int = 3, threads: int = 1) -> tuple[Fit, list[float]]:
+    rows = arrays_of(problem)
     heard: list[float] = []
     with Pool(threads) as pool:
-        fitted = fit_sparse(
-            X, Y, problem.tree, resolved(config, Y), weight=weight, seed=seed, pool=pool, report=heard.append
-        )
+        given = FitInput(rows, problem.tree, resolved(config, rows.Y), seed, pool)
+        fitted = fit_sparse(given._replace(report=lambda done: heard.append(done.fraction)))
     return fitted, heard
 
 

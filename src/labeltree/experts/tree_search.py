@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +13,7 @@ from labeltree.errors import CorruptedModelError
 from labeltree.experts.expert import Above, Expert, Found, Labels, Saved
 from labeltree.kernels.check import CANONICAL
 from labeltree.nodes import KINDS, LINKS
-from labeltree.nodes.kind import Parameters
+from labeltree.nodes.kind import Parameters, SavedNodes
 from labeltree.query import NO_BEAM, Query
 from labeltree.storage.tensors import read_only, take_kind
 from labeltree.tree import LabelTree
@@ -114,8 +113,8 @@ class TreeExpert(Expert):
             raise CorruptedModelError(
                 f"tree.{saved.number} has {tree.n_labels} labels instead of {saved.n_labels}"
             )
-        config = dataclasses.replace(saved.config, nodes=nodes.name, link=link.name)
-        parameters = nodes.take(saved.tensors, f"nodes.{saved.number}", tree, saved.n_features, config)
+        where = SavedNodes(saved.tensors, f"nodes.{saved.number}", tree, saved.n_features, link.name)
+        parameters = nodes.take(where)
         return cls(tree, nodes.name, parameters, saved.n_features, link.name)
 
     @classmethod

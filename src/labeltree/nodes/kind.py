@@ -38,7 +38,7 @@ class FitInput(NamedTuple):
     config: Config  # resolved
     seed: int
     pool: Pool
-    report: Callable[[FitProgress], None]
+    report: Callable[[FitProgress], None] = lambda done: None
 
 
 class Fit(NamedTuple):
@@ -47,6 +47,16 @@ class Fit(NamedTuple):
     parameters: Parameters
     without_held_out: Parameters = None
     held_out: NDArray[np.int64] = np.empty(0, np.int64)
+
+
+class SavedNodes(NamedTuple):
+    """Where the nodes of a tree are in a model file, and what they must fit."""
+
+    tensors: Mapping[str, NDArray[Any]]
+    prefix: str  # of the tensors' names
+    tree: LabelTree
+    n_features: int
+    link: str
 
 
 class Needs(NamedTuple):
@@ -91,15 +101,8 @@ class NodeKind(ABC):
         """An estimate for a tree of this shape; a closer one where the tree is there."""
 
     @abstractmethod
-    def take(
-        self,
-        tensors: Mapping[str, NDArray[Any]],
-        prefix: str,
-        tree: LabelTree,
-        n_features: int,
-        config: Config,
-    ) -> Parameters:
-        """The parameters that a model file has under this prefix, checked: kernels take them on trust."""
+    def take(self, saved: SavedNodes) -> Parameters:
+        """The parameters that a model file has, checked: kernels take them on trust."""
 
     @abstractmethod
     def blank(self, tree: LabelTree, n_features: int, config: Config) -> Parameters:

@@ -27,6 +27,7 @@ from labeltree.kernels.dense.arrays import Blocks
 from labeltree.nodes.dense.buffers import aligned_zeros
 from labeltree.nodes.dense.fitting import Trainer, diverged
 from labeltree.nodes.dense.kind import DENSE
+from labeltree.nodes.kind import FitInput
 from labeltree.tree import LabelTree, Shape
 from labeltree.trees.builder import TreeBuilder, TreeInput
 from labeltree.trees.shapes import COMPLETE, build_shuffled
@@ -55,7 +56,7 @@ LEARNED = _Learned()
 def learn_tree(given: TreeInput, tree: LabelTree, seed: int) -> LabelTree:
     """Train dense nodes on a tree as far as its labels move, and return the tree that it became."""
     config, n_rows = given.config, given.rows.X.n_rows
-    trainer = _LearnedTrainer(*given.rows[:2], tree, config, given.rows.weight, seed, given.pool)
+    trainer = _LearnedTrainer(FitInput(given.rows, tree, config, seed, given.pool))
     next_move, last_move = 0.0, LAST_MOVE * trainer.n_total  # in examples seen
     for epoch, n_seen, part in trainer.short_parts():
         if n_seen >= next_move:

@@ -9,13 +9,14 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.problems import Problem, labelled, problems, random_problem
-from support.strategies import chain_tree, label_rows, sparse_rows
+from support.problems import Problem, arrays_of, labelled, problems, random_problem
+from support.strategies import chain_tree
 
 from labeltree.config import Config
 from labeltree.errors import TrainingError
 from labeltree.nodes.dense import fitting as dense
-from labeltree.nodes.dense.fitting import DenseParameters, Report, fit_dense
+from labeltree.nodes.dense.fitting import DenseParameters, fit_dense
+from labeltree.nodes.kind import FitInput, FitProgress
 from labeltree.parallel import Pool
 from labeltree.reference import search as reference_search
 from labeltree.reference import training as reference
@@ -25,19 +26,10 @@ from labeltree.trees.shapes import build_flat
 
 def fit(
     problem: Problem, config: Config, *, seed: int = 3, threads: int = 1
-) -> tuple[DenseParameters, list[Report]]:
-    reports: list[Report] = []
+) -> tuple[DenseParameters, list[FitProgress]]:
+    reports: list[FitProgress] = []
     with Pool(threads) as pool:
-        parameters = fit_dense(
-            sparse_rows([dict(example.features) for example in problem.examples], problem.n_features),
-            label_rows([example.labels for example in problem.examples], problem.tree.n_labels),
-            problem.tree,
-            config,
-            weight=np.array([example.weight for example in problem.examples], np.float32),
-            seed=seed,
-            pool=pool,
-            report=reports.append,
-        )
+        parameters = fit_dense(FitInput(arrays_of(problem), problem.tree, config, seed, pool, reports.append))
     return parameters, reports
 
 
@@ -256,7 +248,9 @@ def test_reports_within_an_epoch(parameters: dict[str, Any], monkeypatch: pytest
     for a, b in zip(whole, parts, strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-6)
     ends = [8 / 30, 16 / 30, 24 / 30, 1.0]
-    assert [report.epoch for report in part_reports] == pytest.approx(ends + [1 + end for end in ends])
+    fractions = [end / 2 for end in ends] + [0.5 + end / 2 for end in ends]
+    assert [report.fraction for report in part_reports] == pytest.approx(fractions)
+    assert [report.epoch for report in part_reports] == [1] * 4 + [2] * 4
     assert [report.loss for report in part_reports[3::4]] == pytest.approx([r.loss for r in reports])
     assert all(report.examples_per_second > 0 for report in part_reports)
 
@@ -265,15 +259,11 @@ def test_what_a_report_raises_ends_training() -> None:
     problem = random_problem(chain_tree(6), 30, seed=4)
     reached = []
 
-    def stop(report: Report) -> None:
+    def stop(report: FitProgress) -> None:
         reached.append(report)
         raise KeyboardInterrupt
 
-    rows = sparse_rows([dict(example.features) for example in problem.examples], problem.n_features)
-    labels = label_rows([example.labels for example in problem.examples], problem.tree.n_labels)
+    config = Config(epochs=9, dim=3, batch_size=8)
     with Pool(2) as pool, pytest.raises(KeyboardInterrupt):
-        fit_dense(
-            rows, labels, problem.tree, Config(epochs=9, dim=3, batch_size=8),
-            weight=np.ones(30, np.float32), seed=1, pool=pool, report=stop,
-        )  # fmt: skip
+        fit_dense(FitInput(arrays_of(problem), problem.tree, config, 1, pool, stop))
     assert len(reached) == 1

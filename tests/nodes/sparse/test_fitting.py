@@ -32,6 +32,7 @@ from labeltree.config import Config
 from labeltree.errors import TrainingError
 from labeltree.kernels.sparse.arrays import FEW_LANES, LANES
 from labeltree.nodes.blocks import chunk_starts
+from labeltree.nodes.kind import FitInput, FitProgress
 from labeltree.nodes.sparse.fitting import choose_held_out, fit_sparse
 from labeltree.nodes.sparse.solvers import solver_of
 from labeltree.parallel import Pool
@@ -429,18 +430,18 @@ def test_steps_that_are_too_large_are_named() -> None:
 
 def test_what_the_report_raises_ends_all_threads() -> None:
     problem = random_problem(chain_tree(30), 300, seed=1)
-    X, Y, weight = arrays_of(problem)
+    rows = arrays_of(problem)
     heard: list[float] = []
-    config = resolved(Config(), Y)
+    config = resolved(Config(), rows.Y)
 
-    def stop(fraction: float) -> None:
-        heard.append(fraction)
+    def stop(done: FitProgress) -> None:
+        heard.append(done.fraction)
         raise RuntimeError("enough")
 
     for threads in (1, 2, 4):
         heard.clear()
         with Pool(threads) as pool, pytest.raises(RuntimeError, match="enough"):
-            fit_sparse(X, Y, problem.tree, config, weight=weight, seed=1, pool=pool, report=stop)
+            fit_sparse(FitInput(rows, problem.tree, config, 1, pool, stop))
         assert len(heard) == 1, f"{threads} threads"
 
 

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
-from support.problems import Problem, labelled, problems, random_problem
-from support.sparse_problems import EXACT, Pushed, arrays_of, assert_close, fit, same_bytes, solve, sum_pushes
+from support.problems import Problem, arrays_of, labelled, problems, random_problem
+from support.sparse_problems import EXACT, Pushed, assert_close, fit, same_bytes, solve, sum_pushes
 from support.sparse_problems import marginals as plt_marginals
 from support.strategies import chain_tree, grow_tree
 

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from labeltree.config import Config
 from labeltree.data.rows import LabelRows, SparseRows, TrainingRows, pointers
 from labeltree.nodes import KINDS
+from labeltree.nodes.kind import FitInput
 from labeltree.nodes.sparse import sample as sparse_sample
 from labeltree.nodes.sparse.fitting import fit_sparse
 from labeltree.nodes.sparse.sample import sampled_bytes
@@ -38,8 +39,8 @@ def data() -> tuple[SparseRows, LabelRows]:
 
 def true_bytes(X: SparseRows, Y: LabelRows, tree: LabelTree, config: Config) -> int:
     with Pool(1) as pool:
-        weight = np.ones(X.n_rows, np.float32)
-        fit = fit_sparse(X, Y, tree, config, weight=weight, seed=1, pool=pool, report=lambda fraction: None)
+        rows = TrainingRows(X, Y, np.ones(X.n_rows, np.float32))
+        fit = fit_sparse(FitInput(rows, tree, config, 1, pool))
     kept = fit.parameters
     return kept.entry.nbytes + kept.feature.nbytes + kept.length.nbytes + kept.bucket.nbytes
 

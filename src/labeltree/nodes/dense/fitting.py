@@ -5,13 +5,11 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from labeltree.config import Config
-from labeltree.data.rows import LabelRows, SparseRows
 from labeltree.errors import TrainingError
 from labeltree.kernels.dense.arrays import Blocks, Examples, Parameters, Step
 from labeltree.nodes import LINKS
@@ -25,8 +23,8 @@ from labeltree.nodes.dense.buffers import (
     make_scratch,
 )
 from labeltree.nodes.dense.quantized import DenseParameters
+from labeltree.nodes.kind import FitInput, FitProgress
 from labeltree.nodes.links import Link
-from labeltree.parallel import Pool
 from labeltree.tree import LabelTree
 
 # Steps of the optimizers. Word counts are far more skewed than those of nodes: with Adagrad's usual
@@ -39,42 +37,16 @@ INITIAL_BIAS_SQUARES = 0.01  # biases start near their best values: no full firs
 CHUNK_EXAMPLES = 8192  # between two reports of progress
 
 
-class Report(NamedTuple):
-    """Where the fit is: epochs done (with fraction) and the mean loss of the current epoch so far."""
-
-    epoch: float
-    loss: float
-    examples_per_second: float
-
-
-def fit_dense(
-    X: SparseRows,
-    Y: LabelRows,
-    tree: LabelTree,
-    config: Config,
-    *,
-    weight: NDArray[np.float32],
-    seed: int,
-    pool: Pool,
-    report: Callable[[Report], None],
-) -> DenseParameters:
+def fit_dense(given: FitInput) -> DenseParameters:
     """Train all nodes of the tree and the embeddings together (the paper's Algorithm 1, in mini-batches)."""
-    return Trainer(X, Y, tree, config, weight, seed, pool).run(report)
+    return Trainer(given).run(given.report)
 
 
 class Trainer:
     """The arrays of a training run, and the threads that work on them."""
 
-    def __init__(
-        self,
-        X: SparseRows,
-        Y: LabelRows,
-        tree: LabelTree,
-        config: Config,
-        weight: NDArray[np.float32],
-        seed: int,
-        pool: Pool,
-    ) -> None:
+    def __init__(self, given: FitInput) -> None:
+        (X, Y, weight), tree, config, seed, pool, _ = given
         self.config, self.tree, self.seed, self.pool = config, tree, seed, pool
         self.random = np.random.default_rng(seed)
         self.batch_size = min(config.batch_size, max(1, X.n_rows))
@@ -98,7 +70,7 @@ class Trainer:
         max_block = int(np.diff(self.blocks.start).max())
         self.scratch = [make_scratch(max_block, self.batch_size, config.dim) for _ in range(n_threads)]
 
-    def run(self, report: Callable[[Report], None]) -> DenseParameters:
+    def run(self, report: Callable[[FitProgress], None]) -> DenseParameters:
         """All epochs."""
         config, n_rows, loss = self.config, self.n_total // self.config.epochs, 0.0
         for epoch, start, rows in self.parts():
@@ -108,7 +80,8 @@ class Trainer:
                 raise diverged(config, epoch)
             done = start + len(rows)
             speed = len(rows) / max(time.perf_counter() - began, 1e-9)
-            report(Report(epoch + done / n_rows, loss / done, speed))
+            fraction = (epoch + done / n_rows) / config.epochs
+            report(FitProgress(fraction, speed, epoch + 1, config.epochs, loss / done))
         fitted = self.fitted()
         # a loss is taken before its step, so the last step needs a look of its own
         learned = fitted.bias[self.is_learned]

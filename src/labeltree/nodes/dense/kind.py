@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from labeltree.config import Config
 from labeltree.data.rows import TrainingRows
 from labeltree.nodes import LINKS
 from labeltree.nodes.blocks import BLOCK_CHILDREN, MAX_BLOCKS
 from labeltree.nodes.dense.quantized import DenseParameters, QuantizedParameters, quantize
-from labeltree.nodes.kind import Fit, FitInput, FitProgress, Needs, NodeKind, Search, tree_fields
+from labeltree.nodes.kind import Fit, FitInput, Needs, NodeKind, SavedNodes, Search, tree_fields
 from labeltree.tree import LabelTree, Shape
 
 ARITY = 16
@@ -34,19 +31,9 @@ class _Dense(NodeKind):
         return dataclasses.replace(config, nodes=self.name, arity=config.arity or ARITY)
 
     def fit(self, given: FitInput) -> Fit:
-        from labeltree.nodes.dense.fitting import Report, fit_dense
+        from labeltree.nodes.dense.fitting import fit_dense
 
-        epochs = given.config.epochs
-
-        def watch(done: Report) -> None:
-            epoch = min(math.ceil(done.epoch), epochs)
-            given.report(FitProgress(done.epoch / epochs, done.examples_per_second, epoch, epochs, done.loss))
-
-        X, Y, weight = given.rows
-        fitted = fit_dense(
-            X, Y, given.tree, given.config, weight=weight, seed=given.seed, pool=given.pool, report=watch
-        )
-        return Fit(quantize(fitted))
+        return Fit(quantize(fit_dense(given)))
 
     def needs(self, rows: TrainingRows, shape: Shape, config: Config, tree: LabelTree | None) -> Needs:
         """The buffers of a mini-batch are two vectors per example, and one per block of siblings that it
@@ -62,17 +49,10 @@ class _Dense(NodeKind):
         # A byte per number and a scale for each vector; 32 bits in training.
         return Needs(n_vectors * (config.dim + 4), 4 * n_vectors * config.dim + batch_bytes, math.nan)
 
-    def take(
-        self,
-        tensors: Mapping[str, NDArray[Any]],
-        prefix: str,
-        tree: LabelTree,
-        n_features: int,
-        config: Config,
-    ) -> QuantizedParameters:
+    def take(self, saved: SavedNodes) -> QuantizedParameters:
         from labeltree.nodes.dense.tensors import take
 
-        return take(tensors, prefix, tree, n_features, config.link)
+        return take(*saved)
 
     def blank(self, tree: LabelTree, n_features: int, config: Config) -> QuantizedParameters:
         vectors = np.zeros((max(n_features, tree.n_nodes), config.dim), np.float32)

@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from labeltree.config import Config
-from labeltree.data.rows import LabelRows, SparseRows
 from labeltree.kernels.sparse.arrays import SparseParameters
+from labeltree.nodes.kind import Fit, FitInput, FitProgress
 from labeltree.nodes.sparse.gathering import Scratch
 from labeltree.nodes.sparse.packing import PackedChunk, join_chunks
 from labeltree.nodes.sparse.plan import Plan, make_plan
 from labeltree.nodes.sparse.solvers import solver_of
 from labeltree.nodes.sparse.tasks import Solved, gather, solve
 from labeltree.parallel import Pool
-from labeltree.tree import LabelTree
 
 HELD_OUT = 10  # one row in so many is left out at first, to calibrate the probabilities ...
 MOST_HELD_OUT = 5000  # ... which are three numbers only
@@ -26,28 +24,19 @@ LEAST_HELD_OUT = 50
 HELD_OUT_BLOCKS = 25  # rows next to each other are often alike: they are held out together
 
 
-class SparseFit(NamedTuple):
-    parameters: SparseParameters
-    without_held_out: SparseParameters | None  # trained without these rows
-    held_out: NDArray[np.int64]
-
-
-def fit_sparse(
-    X: SparseRows,
-    Y: LabelRows,
-    tree: LabelTree,
-    config: Config,
-    *,
-    weight: NDArray[np.float32],
-    seed: int,
-    pool: Pool,
-    report: Callable[[float], None],
-) -> SparseFit:
-    """Train each chunk of siblings on the rows of their parent; ``report`` hears the fraction done."""
+def fit_sparse(given: FitInput) -> Fit:
+    """Train each chunk of siblings on the rows of their parent."""
+    X, Y, weight = given.rows
     held_out = choose_held_out(weight)
-    plan = make_plan(X, Y, tree, config, weight=weight, held_out=held_out, seed=seed)
-    without_held_out, parameters = assemble(plan, solve_all(plan, pool, report))
-    return SparseFit(parameters, without_held_out, held_out)
+    plan = make_plan(X, Y, given.tree, given.config, weight=weight, held_out=held_out, seed=given.seed)
+    began = time.perf_counter()
+
+    def watch(fraction: float) -> None:
+        seconds = max(time.perf_counter() - began, 1e-9)
+        given.report(FitProgress(fraction, fraction * X.n_rows / seconds))
+
+    without_held_out, parameters = assemble(plan, solve_all(plan, given.pool, watch))
+    return Fit(parameters, without_held_out, held_out)
 
 
 def solve_all(plan: Plan, pool: Pool, report: Callable[[float], None]) -> dict[int, Solved]:

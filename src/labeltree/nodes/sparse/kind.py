@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
-import time
-from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from labeltree.config import Config
 from labeltree.data.rows import TrainingRows
 from labeltree.kernels.sparse.arrays import SparseParameters, padded
 from labeltree.nodes import LINKS
 from labeltree.nodes.blocks import BLOCK_CHILDREN, chunk_starts
-from labeltree.nodes.kind import Fit, FitInput, FitProgress, Needs, NodeKind, Search, tree_fields
+from labeltree.nodes.kind import Fit, FitInput, Needs, NodeKind, SavedNodes, Search, tree_fields
 from labeltree.tree import LabelTree, Shape
 
 # Seen on real data with the default settings: weights that are kept, per feature of a row and label of that
@@ -43,17 +39,7 @@ class _Sparse(NodeKind):
     def fit(self, given: FitInput) -> Fit:
         from labeltree.nodes.sparse.fitting import fit_sparse
 
-        X, Y, weight = given.rows
-        began = time.perf_counter()
-
-        def watch(fraction: float) -> None:
-            seconds = max(time.perf_counter() - began, 1e-9)
-            given.report(FitProgress(fraction, fraction * X.n_rows / seconds))
-
-        fitted = fit_sparse(
-            X, Y, given.tree, given.config, weight=weight, seed=given.seed, pool=given.pool, report=watch
-        )
-        return Fit(*fitted)
+        return fit_sparse(given)
 
     def needs(self, rows: TrainingRows, shape: Shape, config: Config, tree: LabelTree | None) -> Needs:
         """The largest task is the root's: weights and duals of up to a block of its children, on all rows.
@@ -80,17 +66,10 @@ class _Sparse(NodeKind):
         training_bytes = kept + task_bytes + positive_bytes  # kept twice: also without the held-out rows
         return Needs(kept, training_bytes, _cpu_seconds(rows, shape, config))
 
-    def take(
-        self,
-        tensors: Mapping[str, NDArray[Any]],
-        prefix: str,
-        tree: LabelTree,
-        n_features: int,
-        config: Config,
-    ) -> SparseParameters:
+    def take(self, saved: SavedNodes) -> SparseParameters:
         from labeltree.nodes.sparse.tensors import take
 
-        return take(tensors, prefix, tree, n_features, config.link)
+        return take(*saved)
 
     def blank(self, tree: LabelTree, n_features: int, config: Config) -> SparseParameters:
         from labeltree.nodes.sparse.packing import join_chunks
