@@ -50,6 +50,7 @@ from benchmarks.roofline_search import measure_search
 from benchmarks.scaling_steps import WARM_SHAPE, indicator
 from labeltree.config import Config
 from labeltree.data.rows import LabelRows, SparseRows, TrainingRows, first_rows
+from labeltree.experts.job import Progress
 from labeltree.kernels.dense.arrays import Step
 from labeltree.model import Model
 from labeltree.nodes.biases import initial_bias
@@ -58,7 +59,6 @@ from labeltree.nodes.kind import FitInput
 from labeltree.parallel import Pool
 from labeltree.training.data import read_training_data
 from labeltree.training.driver import train
-from labeltree.training.progress import Progress
 from labeltree.tree import LabelTree
 
 N_SEARCHED = 1000  # test rows that are searched

@@ -11,12 +11,11 @@ from benchmarks import roofline_kernels as kernels
 from benchmarks.precision import ROWS_AT_A_TIME, K, node_logs
 from benchmarks.roofline_machine import fastest, fastest_of
 from benchmarks.roofline_page import Part, Rates, Work
-from labeltree.data.rows import Arrays, SparseRows, pointers
-from labeltree.experts.tree_search import TreeExpert
+from labeltree.data.rows import Arrays, SparseRows, pointers, read_only
+from labeltree.experts.tree_expert import TreeExpert
 from labeltree.nodes import LINKS
 from labeltree.nodes.dense.quantized import QuantizedParameters
 from labeltree.query import make_query
-from labeltree.storage.tensors import read_only
 from labeltree.tree import LabelTree
 
 TURNS = 4  # times as many as elsewhere: parts are differences of short times

@@ -20,8 +20,8 @@ WARM_SHAPE = Shape(1_000, 300, 2_000, 3, 20)  # enough labels for k-means to be 
 
 def train_step(run: dict[str, Any], folder: Path) -> dict[str, Any]:
     """In a process of its own: generate the data, train on it, save model and test rows."""
+    from labeltree.experts.job import Progress
     from labeltree.training.driver import train
-    from labeltree.training.progress import Progress
 
     shape = Shape(**run["shape"])
     warm = generate(WARM_SHAPE)

@@ -24,9 +24,9 @@ from benchmarks.datasets import ALL_SETS, MissingData, data_file
 from benchmarks.report import aligned, number
 from labeltree.config import parameters
 from labeltree.errors import ParameterError
+from labeltree.experts.job import Progress
 from labeltree.metrics import calibration_error, evaluate
 from labeltree.parameter import Parameter, parsed
-from labeltree.training.progress import Progress
 
 K = 5
 PARTS = 10  # one of them is held out

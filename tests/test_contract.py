@@ -28,10 +28,10 @@ import labeltree
 from benchmarks.grid import GRID, SMALL, Point, write_small_tree
 from labeltree.data.rows import SparseRows
 from labeltree.errors import DataError, LabelTreeError, ParameterError
-from labeltree.experts.tree_search import TreeExpert
+from labeltree.experts.job import Progress
+from labeltree.experts.tree_expert import TreeExpert
 from labeltree.model import Model
 from labeltree.nodes import KINDS, LINKS
-from labeltree.training.progress import Progress
 from labeltree.tree import LabelTree
 from labeltree.trees import FROM_FILE
 from labeltree.trees.file import write_tree

@@ -58,7 +58,7 @@ def test_no_name_of_a_choice_is_compared(path: Path) -> None:
 @pytest.mark.parametrize("axis", TABLES)
 def test_every_choice_can_be_imported(axis: str) -> None:
     table = TABLES[axis]
-    assert [table[name] for name in table if table.parts_of(name) == (name,)]
+    assert [table[name] for name in table.single()]
 
 
 def test_no_kind_is_told_by_its_class() -> None:

@@ -54,8 +54,8 @@ def install(pip: Callable[..., None]) -> None:
 
 def train(job: Job) -> None:
     job.section("import")
+    from labeltree.experts.job import Progress
     from labeltree.training.driver import train as train_model
-    from labeltree.training.progress import Progress
 
     def watch(progress: Progress) -> None:
         if job.section_name == "parse" and (progress.stage != "read" or progress.fraction == 1.0):

@@ -20,8 +20,9 @@ from labeltree.experts.ensemble import above_of_rows, best_of_rows, score_rows
 from labeltree.experts.expert import Expert, Found
 from labeltree.experts.single_row import SingleRow
 from labeltree.features.features import Features, is_list
+from labeltree.features.reading import given_data_set, read_data_set
 from labeltree.features.strings import StringTable
-from labeltree.metrics.testing import Measures, given_data_set, measure, read_data_set
+from labeltree.metrics.testing import Measures, measure
 from labeltree.parallel import check_threads
 from labeltree.query import (
     ALL,
@@ -90,9 +91,8 @@ class Model:
 
     @property
     def chosen(self) -> dict[str, dict[str, Any]]:
-        """For each kind of nodes what the config left to the data."""
-        having = [expert for expert in self.experts if expert.chosen]
-        return {expert.metadata().get("nodes", expert.kind): dict(expert.chosen) for expert in having}
+        """What the config left to the data, by names of experts: of trees, their kinds of nodes."""
+        return {expert.name: dict(expert.chosen) for expert in self.experts if expert.chosen}
 
     def predict(
         self, X: Any, k: int | None = 5, *, threshold: float = 0.0, normalize: bool = False,

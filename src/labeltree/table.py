@@ -30,6 +30,8 @@ class Table(Mapping[str, T], Generic[T]):
 
     def __getitem__(self, name: str) -> T:
         if name not in self._loaded:
+            if self._entries[name].parts:
+                raise KeyError(f"{name} stands for {' and '.join(self._entries[name].parts)}")
             module, _, attribute = self._entries[name].home.partition(":")
             self._loaded[name] = getattr(import_module(f"labeltree.{module}"), attribute)
         return self._loaded[name]
@@ -47,12 +49,18 @@ class Table(Mapping[str, T], Generic[T]):
         """The choices that a name stands for, most often itself alone."""
         return self._entries[name].parts or (name,)
 
+    def single(self) -> list[str]:
+        """The choices that stand for themselves."""
+        return [name for name, entry in self._entries.items() if not entry.parts]
+
     def users_of(self, parameter: str) -> Sequence[str]:
         """The choices with which a parameter has an effect."""
         return _Users(self._entries, parameter)
 
     def add(self, name: str, choice: T, uses: tuple[str, ...] = ()) -> None:
         """One more choice, by a program that brings its own."""
+        if getattr(choice, "name", name) != name:
+            raise ValueError(f"{name}: the choice is named {choice.name!r}; give both one name")
         self._entries[name] = Entry("", uses)
         self._loaded[name] = choice
 

@@ -12,7 +12,7 @@ import pytest
 
 from labeltree.cli.demo import MAX_WORDS, Harvest, harvest, library_folders, run_demo, split
 from labeltree.errors import DataError
-from labeltree.training.progress import Progress
+from labeltree.experts.job import Progress
 
 SOURCE = '''"""Tools that bend metal bars into shapes."""
 raise SystemExit("imported!")

@@ -18,7 +18,7 @@ from support.strategies import sparse_rows
 import labeltree
 from labeltree.config import Config
 from labeltree.experts.calibration import calibrate, fit_map
-from labeltree.experts.tree_search import TreeExpert
+from labeltree.experts.tree_expert import TreeExpert
 from labeltree.parallel import Pool
 from labeltree.query import query_all
 from labeltree.reference.sparse import calibrated, calibration_loss

@@ -22,7 +22,7 @@ from support.strategies import (
 from labeltree.data.rows import SparseRows
 from labeltree.errors import DataError, ParameterError
 from labeltree.experts.ensemble import best_of_rows, merge_labels
-from labeltree.experts.tree_search import TreeExpert
+from labeltree.experts.tree_expert import TreeExpert
 from labeltree.query import make_query
 from labeltree.reference import search as reference
 from labeltree.trees.shapes import build_flat

@@ -19,10 +19,10 @@ from labeltree.data.rows import Arrays
 from labeltree.errors import NewerModelError
 from labeltree.experts import EXPERTS
 from labeltree.experts.expert import Above, Expert, Labels, Saved
+from labeltree.experts.job import TrainingJob
 from labeltree.model import Model
 from labeltree.query import Query
 from labeltree.storage.tensors import take_tensor
-from labeltree.training.job import TrainingJob
 from labeltree.trees.shapes import build_flat
 
 N_LABELS = 30

@@ -16,7 +16,8 @@ from labeltree import cli
 from labeltree.data.bad_lines import BadLines
 from labeltree.data.rows import LabelRows, SparseRows
 from labeltree.errors import DataError, ParameterError
-from labeltree.metrics.testing import DataSet, LabelCounts, Measures
+from labeltree.features.reading import DataSet, LabelCounts
+from labeltree.metrics.testing import Measures
 from labeltree.model import Model
 
 TRAIN, TEST = make_toy(150), make_toy(60, seed=4)

@@ -16,7 +16,7 @@ from support.strategies import sparse_rows
 import labeltree
 from labeltree import LabelTree
 from labeltree.config import Config
-from labeltree.experts.tree_search import TreeExpert
+from labeltree.experts.tree_expert import TreeExpert
 from labeltree.kernels.links import (
     apply_link,
     apply_link_alone,

@@ -22,7 +22,7 @@ from support.strategies import (
 
 from labeltree import LabelTree
 from labeltree.config import Config
-from labeltree.experts.tree_search import TreeExpert
+from labeltree.experts.tree_expert import TreeExpert
 from labeltree.features.strings import StringTable
 from labeltree.features.vectors import VectorFeatures
 from labeltree.model import Model

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from labeltree.config import Config, effective
 from labeltree.data.rows import SparseRows
-from labeltree.experts.tree_search import TreeExpert
+from labeltree.experts.tree_expert import TreeExpert
 from labeltree.model import Model
 from labeltree.reference.sparse import decode
 

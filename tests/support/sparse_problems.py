@@ -12,7 +12,7 @@ from support.strategies import sparse_rows
 from labeltree import LabelTree
 from labeltree.config import Config
 from labeltree.data.rows import LabelRows
-from labeltree.experts.tree_search import TreeExpert
+from labeltree.experts.tree_expert import TreeExpert
 from labeltree.kernels.sparse.arrays import SparseParameters
 from labeltree.nodes import KINDS
 from labeltree.nodes.kind import Fit, FitInput

@@ -26,11 +26,11 @@ from support.small_data import (
 import labeltree
 from labeltree.config import Config, make_config
 from labeltree.errors import DataError, ParameterError, TrainingError
+from labeltree.experts.job import Progress
 from labeltree.experts.tree_training import tree_seed
 from labeltree.features.strings import StringTable
 from labeltree.model import Model
 from labeltree.training.driver import estimate, train
-from labeltree.training.progress import Progress
 from labeltree.trees.file import write_tree
 from labeltree.trees.profiles import label_profiles
 

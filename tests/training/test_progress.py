@@ -19,8 +19,9 @@ from support.small_data import make_toy
 
 import labeltree
 from labeltree.errors import ParameterError
+from labeltree.experts.job import Progress
 from labeltree.training import progress
-from labeltree.training.progress import Progress, ProgressBar, layout
+from labeltree.training.progress import ProgressBar, layout
 from labeltree.wording import counted, duration, size
 
 

@@ -21,7 +21,7 @@ from labeltree.data.rows import TrainingRows
 from labeltree.errors import TrainingError
 from labeltree.experts.tree_training import tree_seed
 from labeltree.kernels.dense.arrays import Examples
-from labeltree.kernels.dense.learned import fill_children, measure_children
+from labeltree.kernels.trees.learned import fill_children, measure_children
 from labeltree.model import Model
 from labeltree.nodes import KINDS, LINKS
 from labeltree.nodes.dense import fitting as dense

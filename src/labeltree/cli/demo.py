@@ -23,8 +23,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from labeltree.errors import DataError
 
 if TYPE_CHECKING:
+    from labeltree.experts.job import Callback
     from labeltree.model import Model
-    from labeltree.training.progress import Callback
 
 MAX_FILE_BYTES = 1_000_000  # larger ones are tables and generated code
 MIN_WORDS, MAX_WORDS = 5, 150

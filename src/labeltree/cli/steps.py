@@ -11,13 +11,13 @@ import click
 
 if TYPE_CHECKING:
     from labeltree.config import Config
-    from labeltree.metrics.testing import DataSet
+    from labeltree.features.reading import DataSet
     from labeltree.model import Model
 
 
 def load_with_data(model: Path, data: str, fmt: str, *, skip_bad_lines: bool) -> tuple[Model, DataSet]:
     """A model, and a data file in its features and labels."""
-    from labeltree.metrics.testing import read_data_set
+    from labeltree.features.reading import read_data_set
     from labeltree.model import load
 
     loaded = load(model)

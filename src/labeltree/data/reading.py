@@ -27,6 +27,6 @@ def read_blocks(
     if not isinstance(found, TextFormat):
         source.close()
         raise ParameterError(
-            f"{source.name}: an {found.name.upper()} file has numbered features and no text; use read_xmlc"
+            f"{source.name}: a file of format {found.name} holds vectors, not text; give a file of texts"
         )
     return found.blocks(source, bad_lines, block_bytes)

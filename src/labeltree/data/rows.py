@@ -49,6 +49,13 @@ class TrainingRows(NamedTuple):
     weight: NDArray[np.float32]  # (n_rows,) what each row counts
 
 
+def read_only(array: NDArray) -> NDArray:
+    """A view for kernels, which are compiled once per kind of array: they get all they only read this way."""
+    view = array.view()
+    view.flags.writeable = False
+    return view
+
+
 def pointers(lengths: Sequence[int] | NDArray[Any]) -> NDArray[np.int64]:
     """The ``indptr`` of rows of these lengths."""
     indptr = np.zeros(len(lengths) + 1, np.int64)

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from labeltree.config import Config
 from labeltree.data.rows import LabelRows, TrainingRows, take_rows
-from labeltree.experts.tree_search import TreeExpert
+from labeltree.experts.tree_expert import TreeExpert
+from labeltree.nodes import KINDS
 from labeltree.nodes.kind import Fit, Parameters
 from labeltree.parallel import Pool, row_slices
 from labeltree.query import make_query
@@ -49,7 +50,7 @@ def calibrate(
     # The weights of the training, or the map would undo what they changed.
     weight_of_pair = np.repeat(weight[fit.held_out], k)
     map = fit_map(probabilities.ravel(), is_right.ravel(), weight_of_pair)
-    return fit.parameters._replace(calibration=map.astype(np.float32))
+    return KINDS[kind].calibrated(fit.parameters, map.astype(np.float32))
 
 
 def _pairs(Y: LabelRows, rows: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -10,12 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labeltree.data.rows import Arrays
+from labeltree.experts.job import ExpertNeeds
 from labeltree.query import Query
 
 if TYPE_CHECKING:
     from labeltree.config import Config
+    from labeltree.experts.job import TrainingJob
     from labeltree.features.text import ShortText
-    from labeltree.training.job import TrainingJob
     from labeltree.tree import LabelTree
 
 Labels = tuple[NDArray[np.int64], NDArray[np.int32]]  # indptr, label ids
@@ -43,6 +44,11 @@ class Expert(ABC):
     scores_alike: bool  # whether a search and `score` give a label the same bits
     trees: Sequence[LabelTree] = ()  # that people may want to see and to write to a file
     chosen: Mapping[str, Any] = {}  # by the data for it: values of parameters that the config leaves at 0
+
+    @property
+    def name(self) -> str:
+        """What tells it from experts that the data chose other values for."""
+        return self.kind
 
     @abstractmethod
     def topk(
@@ -96,6 +102,11 @@ class Expert(ABC):
     @abstractmethod
     def from_saved(cls, saved: Saved) -> Expert:
         """The expert whose :meth:`tensors` and :meth:`metadata` these are, checked."""
+
+    @classmethod
+    def needs(cls, job: TrainingJob, *, closely: bool) -> ExpertNeeds:
+        """What :meth:`train` and its result will take: a guess, or closely, after doing a part of it."""
+        return ExpertNeeds()
 
     @classmethod
     @abstractmethod

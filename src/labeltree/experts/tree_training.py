@@ -8,44 +8,39 @@ from typing import Any
 
 import numpy as np
 
-from labeltree.config import Config, chosen_by_data
+from labeltree.config import BY_DATA, Config, chosen_by_data
 from labeltree.experts.calibration import calibrate
-from labeltree.experts.tree_search import TreeExpert
+from labeltree.experts.job import Callback, ExpertNeeds, Progress, TrainingJob, stage
+from labeltree.experts.tree_expert import TreeExpert
 from labeltree.nodes import KINDS
 from labeltree.nodes.kind import FitInput, FitProgress
-from labeltree.training.job import TrainingJob
-from labeltree.training.progress import Callback, Progress, stage
 from labeltree.tree import LabelTree
-from labeltree.trees.builder import TreeInput, builder_of
+from labeltree.trees import BUILDERS
+from labeltree.trees.builder import TreeInput, build_tree, builder_of
 
-
-def resolve(config: Config, n_labels: int, examples_per_label: float) -> dict[str, Config]:
-    """The config of each kind of nodes, with what the data chooses in place of each 0."""
-    kinds = KINDS.parts_of(config.nodes)
-    return {kind: KINDS[kind].resolve(config, n_labels, examples_per_label) for kind in kinds}
+_BYTES_PER_NODE = 20  # of the tree itself
 
 
 def train_trees(job: TrainingJob) -> list[TreeExpert]:
     """All trees of the config, each with all its kinds of nodes."""
-    config, Y = job.config, job.rows.Y
-    resolved = resolve(config, Y.n_labels, Y.examples_per_label)
-    given = {kind: TreeInput(job.rows, job.label_names, own, job.pool) for kind, own in resolved.items()}
+    config = job.config
+    given = {kind: TreeInput(job.rows, job.label_names, own, job.pool) for kind, own in job.resolved.items()}
     builder = builder_of(config.tree)
     # Kept for the other trees; what a single one is built from is freed before training.
     is_shared = config.trees * len(given) > 1
     prepared = builder.prepare(next(iter(given.values()))) if is_shared else None
     trained = []
     for number in range(config.trees):
-        built: dict[int, LabelTree] = {}  # by arity: kinds of nodes may have the same
+        built: dict[Any, LabelTree] = {}
         seed = tree_seed(config.seed, number)
         for kind, own in given.items():
-            tell = _tell_building(config, number, job.report)
+            tell, shape = _tell_building(config, number, job.report), _what_shapes(own.config)
             tell(0.0)
-            if own.config.arity not in built:
+            if shape not in built:  # kinds of nodes may have the same tree
                 shared: Any = prepared if is_shared else builder.prepare(own)
-                built[own.config.arity] = builder.build(own._replace(report=tell), seed, shared)
+                built[shape] = builder.build(own._replace(report=tell), seed, shared)
                 del shared
-            tree = built[own.config.arity]
+            tree = built[shape]
             tell(1.0)
             watch = _watch(config, number, job.report)
             fit = KINDS[kind].fit(FitInput(job.rows, tree, own.config, seed, job.pool, watch))
@@ -56,11 +51,38 @@ def train_trees(job: TrainingJob) -> list[TreeExpert]:
     return trained
 
 
+def needs_of_trees(job: TrainingJob, *, closely: bool) -> ExpertNeeds:
+    """Closely a tree of each kind of nodes is built, and a part of its nodes may be trained."""
+    config, rows, n_labels = job.config, job.rows, job.rows.Y.n_labels
+    builder, default = builder_of(config.tree), builder_of(Config.tree)
+    kept = in_file = training = building = 0
+    cpu_seconds = of_default = 0.0
+    for kind, own in job.resolved.items():
+        tree = build_tree(TreeInput(rows, job.label_names, own, job.pool), own.seed) if closely else None
+        shape = builder.guess_shape(own, n_labels) if tree is None else tree.shape()
+        needs = KINDS[kind].needs(rows, shape, own, tree)
+        kept += config.trees * needs.kept_bytes
+        in_file += config.trees * (needs.kept_bytes + _BYTES_PER_NODE * (n_labels + shape.n_inner))
+        training = max(training, needs.training_bytes)
+        building = max(building, builder.working_bytes(rows, own))
+        cpu_seconds += config.trees * needs.cpu_seconds
+        usual = default.guess_shape(own, n_labels)
+        of_default += config.trees * KINDS[kind].needs(rows, usual, own, None).cpu_seconds
+    times = cpu_seconds / of_default if of_default > 0.0 else 1.0  # also where nothing is known
+    # What a tree is built in is given back before its nodes are trained.
+    return ExpertNeeds(kept, in_file, max(training, building), cpu_seconds, times)
+
+
 def tree_seed(seed: int, number: int) -> int:
     """The seed of a tree of the ensemble; the first tree's is that of a single one."""
     if number == 0:
         return seed
     return int(np.random.SeedSequence([seed, number]).generate_state(1, np.uint64)[0])
+
+
+def _what_shapes(config: Config) -> tuple[Any, ...]:
+    """What the data may have chosen of that which the tree depends on."""
+    return tuple(getattr(config, name) for name in BY_DATA if config.tree in BUILDERS.users_of(name))
 
 
 def _tell_building(config: Config, number: int, report: Callback) -> Callable[[float], None]:

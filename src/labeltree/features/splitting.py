@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from labeltree.config import Config
 from labeltree.data.bad_lines import BadLines, line_message
-from labeltree.data.rows import Block
+from labeltree.data.rows import Block, read_only
 from labeltree.kernels.text.words import (
     BAD_END,
     BAD_START,
@@ -27,7 +27,6 @@ from labeltree.kernels.text.words import (
     pack_spans,
     split_rows,
 )
-from labeltree.storage.tensors import read_only
 
 # Text per call of the kernel: small enough for its output to stay in the processor's cache.
 BATCH_BYTES = 1 << 16

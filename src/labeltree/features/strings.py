@@ -9,7 +9,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from labeltree.data.rows import pointers
+from labeltree.data.rows import pointers, read_only
 from labeltree.errors import CorruptedModelError, DataError
 from labeltree.kernels.text.strings import (
     EMPTY,
@@ -22,7 +22,6 @@ from labeltree.kernels.text.strings import (
     write_strings,
 )
 from labeltree.kernels.text.words import Pieces, pack_spans
-from labeltree.storage.tensors import read_only
 from labeltree.wording import counted
 
 _MAX_STRINGS = 2**31 - 1  # ids are int32

@@ -16,7 +16,7 @@ from labeltree.data.matrices import is_sparse, sparse_rows
 from labeltree.data.memory import texts_to_block
 from labeltree.data.opening import Source
 from labeltree.data.reading import read_blocks
-from labeltree.data.rows import Block, LabelRows, SparseRows
+from labeltree.data.rows import Block, LabelRows, SparseRows, read_only
 from labeltree.errors import CorruptedModelError, DataError, show
 from labeltree.features.counting import (
     MOST_IDF,
@@ -35,7 +35,7 @@ from labeltree.features.strings import StringTable
 from labeltree.features.vectors import NORM_CODES
 from labeltree.kernels.text.counts import NORM_NONE, TF_BINARY, TF_COUNT, TF_LOG, weigh_rows
 from labeltree.kernels.text.short import SHORT_TABLE
-from labeltree.storage.tensors import read_only, take_tensor
+from labeltree.storage.tensors import take_tensor
 
 TF_CODES = {"count": TF_COUNT, "log": TF_LOG, "binary": TF_BINARY}
 SHORT_TEXT = 1 << 14  # characters; a single text up to this length takes the fast path

@@ -13,12 +13,12 @@ from labeltree.data.bad_lines import BadLines, shorten
 from labeltree.data.formats import FORMATS, UTF8_MARK, VectorFormat, detect_format
 from labeltree.data.matrices import sparse_rows
 from labeltree.data.opening import Source
-from labeltree.data.rows import LabelRows, SparseRows
+from labeltree.data.rows import LabelRows, SparseRows, read_only
 from labeltree.errors import CorruptedModelError, DataError
 from labeltree.features.features import Features
 from labeltree.features.strings import StringTable
 from labeltree.kernels.text.counts import NORM_L2, NORM_MEAN, NORM_NONE, TF_COUNT, weigh_rows
-from labeltree.storage.tensors import read_only, take_tensor
+from labeltree.storage.tensors import take_tensor
 
 NORM_CODES = {"none": NORM_NONE, "l2": NORM_L2, "mean": NORM_MEAN}
 

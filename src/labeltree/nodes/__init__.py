@@ -15,11 +15,11 @@ if TYPE_CHECKING:
     from labeltree.nodes.links import Link
 
 KINDS: Table[NodeKind] = Table(
-    dense=Entry("nodes.dense.kind:DENSE", uses=("dim", "epochs", "optimizer", "lr", "l2", "batch_size")),
     sparse=Entry(
         "nodes.sparse.kind:SPARSE",
         uses=("solver", "positive_weight", "rare_weight", "bias", "prune"),
     ),
+    dense=Entry("nodes.dense.kind:DENSE", uses=("dim", "epochs", "optimizer", "lr", "l2", "batch_size")),
     both=Entry(parts=("dense", "sparse")),
 )
 

@@ -15,7 +15,7 @@ from labeltree.parallel import Pool
 from labeltree.tree import LabelTree, Shape
 
 if TYPE_CHECKING:
-    from labeltree.kernels.search.kernels import Kernels
+    from labeltree.kernels.search.factory import Kernels
 
 Parameters: TypeAlias = Any  # a NamedTuple of arrays, of the kind's own
 
@@ -95,6 +95,10 @@ class NodeKind(ABC):
     @abstractmethod
     def fit(self, given: FitInput) -> Fit:
         """Train all nodes of a tree."""
+
+    def calibrated(self, parameters: Parameters, map: NDArray[np.float32]) -> Parameters:
+        """The parameters with the map of :mod:`labeltree.experts.calibration`; after a fit with held-out rows."""
+        raise NotImplementedError(f"nodes {self.name!r} hold rows out, but keep no map fitted to them")
 
     @abstractmethod
     def needs(self, rows: TrainingRows, shape: Shape, config: Config, tree: LabelTree | None) -> Needs:

@@ -29,12 +29,22 @@ class Link(NamedTuple):
     # Scores by which nodes have their frequencies: of the weight of each node's examples, the tree, and the
     # weight of all examples. Infinite where a node is constant.
     first_bias: FirstBias
+    # The loss of so many sparse siblings, where the config names this one; None: sparse nodes cannot have it.
+    sparse_loss: Callable[[str, int], str] | None = None
 
 
 def _bias_of_siblings(node_weight: NDArray[np.float64], tree: LabelTree, total: float) -> NDArray[np.float32]:
     return softmax_bias(node_weight, tree)  # the root is certain, whatever the total
 
 
+def _loss_of_nodes(loss: str, n_children: int) -> str:
+    return loss
+
+
+def _loss_of_siblings(loss: str, n_children: int) -> str:
+    return "log" if n_children <= 2 else "softmax"  # two alternatives share one logistic
+
+
 # A logistic for each node; a softmax over siblings, which is normalised as it is.
-PLT = Link("plt", False, Logistic(), NormalizedLogistic(), initial_bias)
-HSM = Link("hsm", True, Softmax(), Softmax(), _bias_of_siblings)
+PLT = Link("plt", False, Logistic(), NormalizedLogistic(), initial_bias, _loss_of_nodes)
+HSM = Link("hsm", True, Softmax(), Softmax(), _bias_of_siblings, _loss_of_siblings)

@@ -10,7 +10,7 @@ At a node, among the weight of the rows of its labels (a row counts once for eac
     dJ / d log p_ij = 2 / children * q_i p_ij (sign(p_ij - p_j) - sum over labels k of q_k sign(p_kj - p_j))
 
 Label and child of the largest derivative are joined first, while the child has room. Twin of the kernels in
-:mod:`labeltree.kernels.dense.learned` and of :mod:`labeltree.trees.learned`.
+:mod:`labeltree.kernels.trees.learned` and of :mod:`labeltree.trees.learned`.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
     P(label | x) = product over the path from the root to the leaf of P(node | parent, x), the root's included
 
-Twin of the kernels in :mod:`labeltree.kernels.search.exact` and of :mod:`labeltree.experts.tree_search`.
+Twin of the kernels in :mod:`labeltree.kernels.search.exact` and of :mod:`labeltree.experts.tree_expert`.
 """
 
 from __future__ import annotations

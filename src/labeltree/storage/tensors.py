@@ -1,4 +1,4 @@
-"""What is taken at the borders: views for kernels; tensors and kinds from model files, checked."""
+"""What is taken from model files, checked: tensors, and choices of tables."""
 
 from __future__ import annotations
 
@@ -12,13 +12,6 @@ from labeltree.errors import CorruptedModelError, NewerModelError, show
 from labeltree.table import Table
 
 T = TypeVar("T")
-
-
-def read_only(array: NDArray) -> NDArray:
-    """A view for kernels, which are compiled once per kind of array: they get all they only read this way."""
-    view = array.view()
-    view.flags.writeable = False
-    return view
 
 
 def take_tensor(
@@ -42,7 +35,7 @@ def take_kind(table: Table[T], kind: Any, what: str) -> T:
     """What a model file names by its kind."""
     if not isinstance(kind, str):
         raise CorruptedModelError(f"the kind of {what} is {show(kind)}, but must be a name")
-    known = [name for name in table if table.parts_of(name) == (name,)]
+    known = table.single()
     if kind not in known:
         raise NewerModelError(
             f"the kind of {what} {show(kind)} is unknown: this version of labeltree has {', '.join(known)}; "

@@ -14,14 +14,14 @@ from labeltree.data.rows import TrainingRows
 from labeltree.errors import ParameterError, show
 from labeltree.experts import EXPERTS
 from labeltree.experts.expert import Expert
+from labeltree.experts.job import Callback, TrainingJob, stage
 from labeltree.model import Model
-from labeltree.nodes import LINKS
+from labeltree.nodes import KINDS, LINKS
 from labeltree.parallel import Pool
 from labeltree.storage.card import check_card
 from labeltree.training.data import TrainingData, read_training_data, with_labels
-from labeltree.training.job import TrainingJob
 from labeltree.training.needs import Estimate, estimate_needs
-from labeltree.training.progress import Callback, listeners, stage
+from labeltree.training.progress import listeners
 from labeltree.trees import BUILDERS, FROM_FILE, check_tree
 
 
@@ -62,8 +62,8 @@ def train(
             lambda fraction: report(stage("read", config, fraction)), given=parameters,
         )  # fmt: skip
         data, rows = _usable_rows(data, config, sample_weight)
-        report(stage("read", config, 1.0)._replace(estimate=estimate_needs(config, data, rows)))
-        job = TrainingJob(rows, data.labels.strings(), config, pool, report)
+        job = _make_job(data, rows, config, pool)._replace(report=report)
+        report(stage("read", config, 1.0)._replace(estimate=estimate_needs(data, job)))
         experts = [expert for kind in EXPERTS.values() for expert in kind.train(job)]
     return _make_model(data, config, experts, card)
 
@@ -85,6 +85,14 @@ def _usable_rows(
     if LINKS[config.link].picks_label:
         data, weight = with_labels(data, weight)
     return data, TrainingRows(data.X, data.Y, weight)
+
+
+def _make_job(data: TrainingData, rows: TrainingRows, config: Config, pool: Pool) -> TrainingJob:
+    """What the config leaves to the data is chosen here, once."""
+    kinds = KINDS.parts_of(config.nodes)
+    facts = (rows.Y.n_labels, rows.Y.examples_per_label)
+    resolved = {kind: KINDS[kind].resolve(config, *facts) for kind in kinds}
+    return TrainingJob(rows, data.labels.strings(), config, resolved, pool)
 
 
 def _make_model(
@@ -116,7 +124,7 @@ def estimate(
     with Pool(threads) as pool:
         data = read_training_data(X, Y, config, format, skip_bad_lines, given=parameters)
         data, rows = _usable_rows(data, config)
-        return estimate_needs(config, data, rows, pool)
+        return estimate_needs(data, _make_job(data, rows, config, pool), closely=True)
 
 
 def _merge_config(config: Config | None, preset: str | None, parameters: dict[str, Any]) -> Config:

@@ -9,13 +9,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from labeltree.config import Config
-from labeltree.data.rows import TrainingRows
-from labeltree.experts.tree_training import resolve
-from labeltree.nodes import KINDS
-from labeltree.parallel import Pool
+from labeltree.experts import EXPERTS
+from labeltree.experts.job import TrainingJob
 from labeltree.training.data import TrainingData
-from labeltree.trees.builder import TreeInput, build_tree, builder_of
 
 _PROCESS_BYTES = 150_000_000  # Python, NumPy, Numba and its kernels
 
@@ -34,39 +30,22 @@ class Estimate(NamedTuple):
     times_of_default: float = 1.0  # how many times as long as with the default tree
 
 
-def estimate_needs(
-    config: Config, data: TrainingData, rows: TrainingRows, pool: Pool | None = None
-) -> Estimate:
-    """A rough guess; with a pool, which builds a tree of each kind, a close one."""
-    n_labels = len(data.labels)
+def estimate_needs(data: TrainingData, job: TrainingJob, *, closely: bool = False) -> Estimate:
+    """A rough guess, or a close one: that takes a part of the training."""
+    needs = [kind.needs(job, closely=closely) for kind in EXPERTS.values()]
     data_bytes = sum(array.nbytes for array in (*data.X[:3], *data.Y[:2]))
-    parameter_bytes, working_bytes, tree_bytes, cpu_seconds = 0, 0, 0, 0.0
-    builder = builder_of(config.tree)
-    for kind, own in resolve(config, n_labels, data.Y.examples_per_label).items():
-        tree = None
-        if pool is not None:
-            tree = build_tree(TreeInput(rows, data.labels.strings(), own, pool), own.seed)
-        shape = builder.guess_shape(own, n_labels) if tree is None else tree.shape()
-        needs = KINDS[kind].needs(rows, shape, own, tree)
-        parameter_bytes += config.trees * needs.kept_bytes
-        # what a tree is built in is given back before its nodes are trained
-        working_bytes = max(working_bytes, needs.training_bytes, builder.working_bytes(rows, own))
-        tree_bytes += config.trees * 20 * (n_labels + shape.n_inner)
-        cpu_seconds += config.trees * needs.cpu_seconds
+    kept_bytes = sum(of_kind.kept_bytes for of_kind in needs)
+    file_bytes = sum(of_kind.file_bytes for of_kind in needs)
     names = sum(array.nbytes for array in data.labels.tensors())
     vocabulary = sum(array.nbytes for array in data.features.tensors().values())
-    peak_bytes = _PROCESS_BYTES + data_bytes + parameter_bytes + working_bytes
     return Estimate(
-        data.X.n_rows, data.X.n_columns, n_labels, data_bytes, parameter_bytes,
-        parameter_bytes + names + vocabulary + tree_bytes, peak_bytes, cpu_seconds,
-        _times_of_default(cpu_seconds, config, rows),
-    )  # fmt: skip
-
-
-def _times_of_default(cpu_seconds: float, config: Config, rows: TrainingRows) -> float:
-    builder, n_labels = builder_of(Config.tree), rows.Y.n_labels
-    of_default = 0.0
-    for kind, own in resolve(config, n_labels, rows.Y.examples_per_label).items():
-        of_default += KINDS[kind].needs(rows, builder.guess_shape(own, n_labels), own, None).cpu_seconds
-    of_default *= config.trees
-    return cpu_seconds / of_default if of_default > 0.0 else 1.0  # also where nothing is known
+        n_rows=data.X.n_rows,
+        n_features=data.X.n_columns,
+        n_labels=len(data.labels),
+        data_bytes=data_bytes,
+        parameter_bytes=kept_bytes,
+        model_bytes=file_bytes + names + vocabulary,
+        peak_bytes=_PROCESS_BYTES + data_bytes + kept_bytes + max(of.training_bytes for of in needs),
+        cpu_seconds=sum(of_kind.cpu_seconds for of_kind in needs),
+        times_of_default=max(of_kind.times_of_default for of_kind in needs),
+    )

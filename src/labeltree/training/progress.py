@@ -7,12 +7,13 @@ import math
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from types import TracebackType
-from typing import IO, TYPE_CHECKING, Any, NamedTuple
+from typing import IO, TYPE_CHECKING, Any
 
 from labeltree.config import Config
+from labeltree.experts.job import Callback, Progress
 from labeltree.wording import counted, duration, size
 
 if TYPE_CHECKING:
@@ -25,32 +26,6 @@ _USUAL_COLUMNS = 80
 _SECONDS_PER_DRAWING = 0.1
 _MUCH_LONGER = 3  # than with the default tree, which is worth a word
 _STAGES = {"read": "reading", "tree": "building tree", "train": "training"}
-
-
-class Progress(NamedTuple):
-    """What a callback hears."""
-
-    stage: str  # "read", "tree", "train"
-    tree: int  # of the ensemble, from 1
-    trees: int
-    epoch: int  # from 1; 0 before training, and for sparse nodes, each of which has its own
-    epochs: int
-    fraction: float  # of this stage
-    loss: float  # mean per example of this epoch; NaN before training, and for sparse nodes
-    # Dense nodes: of the last part of an epoch. Sparse nodes, which are trained one after another, each on
-    # its rows: the training rows times the fraction of all nodes' work that is done, per second so far.
-    examples_per_second: float  # NaN before training
-    seconds_left: float  # of this stage; NaN if unknown
-    estimate: Estimate | None = None  # when the data is read: what its training will need
-
-
-Callback = Callable[[Progress], None]
-
-
-def stage(name: str, config: Config, fraction: float, number: int = 0) -> Progress:
-    """How far a stage before training is, of tree ``number``."""
-    nan = float("nan")
-    return Progress(name, number + 1, config.trees, 0, config.epochs, fraction, nan, nan, nan)
 
 
 @contextmanager

@@ -57,16 +57,12 @@ def _search(kind: str) -> Callable[[], None]:
 
 
 def _other_searches() -> None:
-    for kind in _kinds():
+    for kind in KINDS.single():
         _ask_otherwise(_blank_model(kind))
 
 
 def _training(kind: str) -> Callable[[], None]:
     return lambda: _train(*({**_SMALL, "nodes": kind, **method} for method in KINDS[kind].methods))
-
-
-def _kinds() -> list[str]:
-    return [name for name in KINDS if KINDS.parts_of(name) == (name,)]
 
 
 def _trees_and_features() -> None:
@@ -99,9 +95,9 @@ def _formats() -> None:
 JOBS: dict[str, Callable[[], None]] = {
     "clusters": _clusters,
     "large-clusters": _large_clusters,
-    **{f"{kind}-search": _search(kind) for kind in _kinds()},
+    **{f"{kind}-search": _search(kind) for kind in KINDS.single()},
     "other-searches": _other_searches,
-    **{f"{kind}-training": _training(kind) for kind in _kinds()},
+    **{f"{kind}-training": _training(kind) for kind in KINDS.single()},
     "trees-and-features": _trees_and_features,
     "formats": _formats,
 }
@@ -186,7 +182,7 @@ def _blank_model(kind: str) -> Model:
     import numpy as np
 
     from labeltree.config import make_config
-    from labeltree.experts.tree_search import TreeExpert
+    from labeltree.experts.tree_expert import TreeExpert
     from labeltree.features.strings import StringTable
     from labeltree.features.text import TextFeatures
     from labeltree.model import Model

@@ -105,7 +105,7 @@ class _LearnedTrainer(Trainer):
 
 def assign_labels(trainer: Trainer, rows: NDArray[np.int64]) -> NDArray[np.int32]:
     """(n_nodes,) the label of each leaf, as these rows would have it."""
-    from labeltree.kernels.dense.learned import fill_children, measure_children
+    from labeltree.kernels.trees.learned import fill_children, measure_children
 
     tree, examples, parameters = trainer.tree, trainer.examples, trainer.parameters
     n_labels, arity = tree.n_labels, int(tree.n_children.max())

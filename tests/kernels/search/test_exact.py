@@ -21,7 +21,7 @@ from support.strategies import (
 
 from labeltree import LabelTree
 from labeltree.data.rows import SparseRows
-from labeltree.experts.tree_search import TreeExpert
+from labeltree.experts.tree_expert import TreeExpert
 from labeltree.kernels.sparse.arrays import SparseParameters
 from labeltree.nodes.dense.quantized import DenseParameters
 from labeltree.query import make_query, query_all

@@ -9,7 +9,7 @@ from support.sparse_problems import METHODS, fit, marginals
 from support.strategies import chain_tree, pack_chunks, sparse_rows
 
 from labeltree.config import Config
-from labeltree.experts.tree_search import TreeExpert
+from labeltree.experts.tree_expert import TreeExpert
 from labeltree.kernels.check import buckets_fit
 from labeltree.kernels.sparse.arrays import SparseParameters
 from labeltree.kernels.sparse.chunk import bucket_of

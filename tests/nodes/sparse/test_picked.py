@@ -20,7 +20,7 @@ import labeltree
 from labeltree import LabelTree
 from labeltree.config import Config
 from labeltree.errors import TrainingError
-from labeltree.experts.tree_search import TreeExpert
+from labeltree.experts.tree_expert import TreeExpert
 from labeltree.nodes.sparse import picked as sparse_picked
 from labeltree.nodes.sparse.fitting import choose_held_out
 from labeltree.query import query_all

@@ -14,15 +14,15 @@ from labeltree.kernels.search.exact import (
     keep_best,
     log_of_least,
     pop,
-    prepare_query,
+    prepare_row,
+    prepared_size,
     probability_of,
     push,
-    query_size,
     score_alone,
     score_children,
 )
 
-_GROUP_ROWS = 256  # their queries stay in the second-level cache
+_GROUP_ROWS = 256  # their prepared_rows stay in the second-level cache
 _GROUP_NODES = 1 << 16  # a wide beam takes fewer rows at a time
 _FIRST_LEVELS = 32  # of a tree; deeper ones are rare
 _NODE = 0xFFFFFFFF  # the low half of a key
@@ -43,16 +43,16 @@ def search_beam(nodes, link, indptr, indices, values, k, beam, threshold, out_id
             nodes, link, indptr, indices, values, k, beam, least_log, n_group, out_ids, out_probabilities
         )
     else:
-        query = np.empty((1, query_size(nodes)), np.float32)
+        prepared = np.empty((1, prepared_size(nodes)), np.float32)
         for row in range(n_rows):
-            prepare_query(nodes, indices, values, indptr[row], indptr[row + 1], query)
-            _search_row(nodes, link, query, k, beam, least_log, out_ids[row], out_probabilities[row])
+            prepare_row(nodes, indices, values, indptr[row], indptr[row + 1], prepared)
+            _search_row(nodes, link, prepared, k, beam, least_log, out_ids[row], out_probabilities[row])
     for row in range(n_rows):
         _sort_found(nodes, out_probabilities[row], out_ids[row], k, threshold)
 
 
 @inlined
-def _search_row(nodes, link, query, k, beam, least_log, out_labels, out_logs):
+def _search_row(nodes, link, prepared, k, beam, least_log, out_labels, out_logs):
     """One row, the most probable node of all levels first, as exact search does.
 
     The nodes of a level then come up in order, so the first ``beam`` of them are the ones to open. For a row
@@ -64,7 +64,7 @@ def _search_row(nodes, link, query, k, beam, least_log, out_labels, out_logs):
     queue_log = np.empty(FIRST_QUEUE, np.float32)
     queue_place = np.empty(FIRST_QUEUE, np.int64)  # level << 32 | node: by node, as these are breadth first
     found, size = 0, 0
-    score_alone(nodes, link, np.int32(0), query, scores)
+    score_alone(nodes, link, np.int32(0), prepared, scores)
     if n_children[0] == 0:
         found = keep_best(out_logs, out_labels, found, k, scores[0], label[0])
     else:
@@ -83,7 +83,7 @@ def _search_row(nodes, link, query, k, beam, least_log, out_labels, out_logs):
             queue_place = np.concatenate((queue_place, np.empty(len(queue_place) + n, np.int64)))
         if level + 1 == len(n_opened):
             n_opened = np.concatenate((n_opened, np.zeros(len(n_opened), np.int64)))
-        score_children(nodes, link, first, n, query, scores)
+        score_children(nodes, link, first, n, prepared, scores)
         for c in range(n):
             log_probability = top + scores[c]
             if log_probability < least_log or (found == k and log_probability < -out_logs[0]):
@@ -107,7 +107,7 @@ def _search_groups(
     of the beam.
     """
     n_rows = len(indptr) - 1
-    queries = np.empty((n_group, query_size(nodes)), np.float32)
+    prepared_rows = np.empty((n_group, prepared_size(nodes)), np.float32)
     scores = np.empty(nodes.max_children, np.float32)
     # Of each row: how many labels it has found, and the nodes of this level and the next. Both are heaps as
     # `keep_best` makes them, of negated numbers, the labels' ones in the out arrays.
@@ -119,9 +119,9 @@ def _search_groups(
     for start in range(0, n_rows, n_group):
         size = min(n_group, n_rows - start)
         for i in range(size):
-            row, query = start + i, queries[i : i + 1]
-            prepare_query(nodes, indices, values, indptr[row], indptr[row + 1], query)
-            score_alone(nodes, link, np.int32(0), query, scores)
+            row, prepared = start + i, prepared_rows[i : i + 1]
+            prepare_row(nodes, indices, values, indptr[row], indptr[row + 1], prepared)
+            score_alone(nodes, link, np.int32(0), prepared, scores)
             n_found[i], width[i] = 0, 1
             beam_log[i, 0], beam_node[i, 0] = -scores[0], 0
             if nodes.n_children[0] == 0:
@@ -139,7 +139,7 @@ def _search_groups(
                 best_log, best_label = out_probabilities[start + i], out_ids[start + i]
                 if n_found[i] < k or log_probability >= -best_log[0]:
                     n_found[i], next_width[i] = _open_node(
-                        nodes, link, node, log_probability, queries[i : i + 1], k, least_log, scores,
+                        nodes, link, node, log_probability, prepared_rows[i : i + 1], k, least_log, scores,
                         best_log, best_label, n_found[i], next_log[i], next_node[i], next_width[i],
                     )  # fmt: skip
             width, next_width = next_width, width
@@ -164,7 +164,7 @@ def _order_nodes(beam_node, width, size, out_order):
 
 @inlined
 def _open_node(
-    nodes, link, node, node_log, query, k, least_log, scores,
+    nodes, link, node, node_log, prepared, k, least_log, scores,
     best_log, best_label, n_found, next_log, next_node, next_width,
 ):  # fmt: skip
     """Offer the children of a node to its row: leaves to the k best labels, others to the next level's beam.
@@ -174,7 +174,7 @@ def _open_node(
     n_children, label = nodes.n_children, nodes.label
     first, n = nodes.first_child[node], n_children[node]
     beam = len(next_log)
-    score_children(nodes, link, first, n, query, scores)
+    score_children(nodes, link, first, n, prepared, scores)
     for c in range(n):
         log_probability = node_log + scores[c]
         if log_probability < least_log or (n_found == k and log_probability < -best_log[0]):

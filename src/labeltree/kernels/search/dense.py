@@ -15,13 +15,13 @@ from labeltree.kernels.search.exact import (
     finish_scores,
     log_of_least,
     log_of_probability,
-    prepare_query,
+    prepare_row,
+    prepared_size,
     probability_of,
-    query_size,
     score_nodes,
     scores_all_siblings,
 )
-from labeltree.kernels.search.kernels import Kernels, make_kernels
+from labeltree.kernels.search.factory import Kernels, make_kernels
 
 _LARGEST = np.float32(1e15)  # of a hidden vector's entries: scores from them stay finite
 
@@ -53,13 +53,13 @@ def nodes_at(table, indices, values):
     return _read(table, ())
 
 
-@query_size.of(DenseNodes)
-def _query_size_dense(nodes):
+@prepared_size.of(DenseNodes)
+def _prepared_size_dense(nodes):
     return nodes.embedding.shape[1]
 
 
-@prepare_query.of(DenseNodes)
-def _prepare_query_dense(nodes, indices, values, start, end, out):
+@prepare_row.of(DenseNodes)
+def _prepare_row_dense(nodes, indices, values, start, end, out):
     embedding, scale = nodes.embedding, nodes.embedding_scale
     coefficients = np.empty(end - start, np.float32)
     for q in range(start, end):  # rows far apart: all are prefetched at once
@@ -77,9 +77,9 @@ def _prepare_query_dense(nodes, indices, values, start, end, out):
 
 
 @score_nodes.of(DenseNodes)
-def _score_nodes_dense(nodes, first, n, query, out):
+def _score_nodes_dense(nodes, first, n, prepared, out):
     scale, bias = nodes.weight_scale, nodes.bias
-    score_rows(nodes.weights, first, n, query, 0, out)
+    score_rows(nodes.weights, first, n, prepared, 0, out)
     finish_scores(scale, bias, first, n, out)
 
 

@@ -24,17 +24,17 @@ _MANY_SIBLINGS = 4096  # ... unless they are larger
 
 
 @generic
-def query_size(nodes):
-    """How many 32-bit numbers :func:`prepare_query` fills; what they mean is the nodes' own affair."""
+def prepared_size(nodes):
+    """How many 32-bit numbers :func:`prepare_row` fills; what they mean is the nodes' own affair."""
 
 
 @generic
-def prepare_query(nodes, indices, values, start, end, out):
+def prepare_row(nodes, indices, values, start, end, out):
     """What the scores of a row need, computed once per row."""
 
 
 @generic
-def score_nodes(nodes, first, n, query, out):
+def score_nodes(nodes, first, n, prepared, out):
     """``out[:n]`` = the scores of the nodes ``first .. first + n - 1``."""
 
 
@@ -64,16 +64,16 @@ def finish_scores(scale, bias, first, n, out):
 
 
 @inlined
-def score_children(nodes, link, first, n, query, out):
+def score_children(nodes, link, first, n, prepared, out):
     """``out[:n]`` = log P(child | parent) of all n children of a node."""
-    score_nodes(nodes, first, n, query, out)
+    score_nodes(nodes, first, n, prepared, out)
     apply_link(link, out, n)
 
 
 @inlined
-def score_alone(nodes, link, node, query, out):
+def score_alone(nodes, link, node, prepared, out):
     """``out[0]`` = log P(node | parent) by its own score: of the root, or if the link needs no siblings."""
-    score_nodes(nodes, node, np.int32(1), query, out)
+    score_nodes(nodes, node, np.int32(1), prepared, out)
     apply_link_alone(link, out)
 
 
@@ -144,14 +144,14 @@ def search_topk(nodes, link, indptr, indices, values, k, threshold, out_ids, out
     """
     first_child, n_children, label = nodes.first_child, nodes.n_children, nodes.label
     least_log = log_of_least(nodes, threshold)
-    query = np.empty((1, query_size(nodes)), np.float32)
+    prepared = np.empty((1, prepared_size(nodes)), np.float32)
     scores = np.empty(nodes.max_children, np.float32)
-    # Large enough for nearly every query; memory for all nodes would take longer to get than a search.
+    # Large enough for nearly every prepared; memory for all nodes would take longer to get than a search.
     queue_log, queue_node = np.empty(FIRST_QUEUE, np.float32), np.empty(FIRST_QUEUE, np.int32)
     best_log, best_label = np.empty(k, np.float32), np.empty(k, np.int32)
     for row in range(len(indptr) - 1):
-        prepare_query(nodes, indices, values, indptr[row], indptr[row + 1], query)
-        score_alone(nodes, link, np.int32(0), query, scores)
+        prepare_row(nodes, indices, values, indptr[row], indptr[row + 1], prepared)
+        score_alone(nodes, link, np.int32(0), prepared, scores)
         found = 0
         size = 0
         if n_children[0] == 0:
@@ -167,7 +167,7 @@ def search_topk(nodes, link, indptr, indices, values, k, threshold, out_ids, out
             if size + n > len(queue_log):
                 queue_log = np.concatenate((queue_log, np.empty(len(queue_log) + n, np.float32)))
                 queue_node = np.concatenate((queue_node, np.empty(len(queue_node) + n, np.int32)))
-            score_children(nodes, link, first, n, query, scores)
+            score_children(nodes, link, first, n, prepared, scores)
             for c in range(n):
                 log_probability = top + scores[c]
                 if log_probability < least_log or (found == k and log_probability < -best_log[0]):
@@ -230,13 +230,13 @@ def search_above(
     """
     first_child, n_children, label = nodes.first_child, nodes.n_children, nodes.label
     least_log = log_of_least(nodes, threshold)
-    query = np.empty((1, query_size(nodes)), np.float32)
+    prepared = np.empty((1, prepared_size(nodes)), np.float32)
     scores = np.empty(nodes.max_children, np.float32)
     stack_log = np.empty(len(nodes.parent), np.float32)
     stack_node = np.empty(len(nodes.parent), np.int32)
     while row < len(indptr) - 1:
-        prepare_query(nodes, indices, values, indptr[row], indptr[row + 1], query)
-        score_alone(nodes, link, np.int32(0), query, scores)
+        prepare_row(nodes, indices, values, indptr[row], indptr[row + 1], prepared)
+        score_alone(nodes, link, np.int32(0), prepared, scores)
         end = out_indptr[row]
         stack_log[0], stack_node[0] = scores[0], 0
         size = 1 if scores[0] >= least_log else 0
@@ -254,7 +254,7 @@ def search_above(
                 end += 1
                 continue
             first, n = first_child[node], n_children[node]
-            score_children(nodes, link, first, n, query, scores)
+            score_children(nodes, link, first, n, prepared, scores)
             for c in range(n):
                 if log_probability + scores[c] >= least_log:
                     stack_log[size] = log_probability + scores[c]
@@ -269,13 +269,13 @@ def search_above(
 def score_labels(nodes, link, indptr, indices, values, label_indptr, labels, out_probabilities):
     """The marginal probability of each label given for each row; 0 for a label of -1."""
     parent = nodes.parent
-    query = np.empty((1, query_size(nodes)), np.float32)
+    prepared = np.empty((1, prepared_size(nodes)), np.float32)
     n_kept = 1 if nodes.max_children > _MANY_SIBLINGS else _KEPT_PARENTS
     kept_parent = np.empty(n_kept, np.int64)
     kept_scores = np.empty((n_kept + 1, nodes.max_children), np.float32)  # the last for a node alone
     path = np.empty(len(parent), np.int32)
     for row in range(len(indptr) - 1):
-        prepare_query(nodes, indices, values, indptr[row], indptr[row + 1], query)
+        prepare_row(nodes, indices, values, indptr[row], indptr[row + 1], prepared)
         kept_parent[:] = -1
         for q in range(label_indptr[row], label_indptr[row + 1]):
             if labels[q] < 0:
@@ -289,22 +289,22 @@ def score_labels(nodes, link, indptr, indices, values, label_indptr, labels, out
                 node = parent[node]
             log_probability = np.float32(0.0)
             for step in range(depth - 1, -1, -1):  # from the root, to round as the search does
-                log_probability += _score_node(nodes, link, path[step], query, kept_parent, kept_scores)
+                log_probability += _score_node(nodes, link, path[step], prepared, kept_parent, kept_scores)
             out_probabilities[q] = probability_of(nodes, log_probability)
 
 
 @inlined
-def _score_node(nodes, link, node, query, kept_parent, kept_scores):
+def _score_node(nodes, link, node, prepared, kept_parent, kept_scores):
     """log P(node | parent), from the scores of all its siblings where that is needed or costs no more.
 
     They are kept for the row's other labels, those of one parent for each remainder of parents' numbers.
     """
     above = nodes.parent[node]
     if above < 0 or not (needs_siblings(link) or scores_all_siblings(nodes)):
-        score_alone(nodes, link, node, query, kept_scores[-1])
+        score_alone(nodes, link, node, prepared, kept_scores[-1])
         return kept_scores[-1, 0]
     first, slot = nodes.first_child[above], above % len(kept_parent)
     if kept_parent[slot] != above:
         kept_parent[slot] = above
-        score_children(nodes, link, first, nodes.n_children[above], query, kept_scores[slot])
+        score_children(nodes, link, first, nodes.n_children[above], prepared, kept_scores[slot])
     return kept_scores[slot, node - first]

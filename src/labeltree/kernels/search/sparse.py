@@ -17,13 +17,13 @@ from labeltree.kernels.jit import inlined
 from labeltree.kernels.search.exact import (
     finish_scores,
     log_of_least,
-    prepare_query,
+    prepare_row,
+    prepared_size,
     probability_of,
-    query_size,
     score_nodes,
     scores_all_siblings,
 )
-from labeltree.kernels.search.kernels import Kernels, make_kernels
+from labeltree.kernels.search.factory import Kernels, make_kernels
 from labeltree.kernels.sparse.arrays import SparseParameters
 from labeltree.kernels.sparse.chunk import bucket_of
 
@@ -66,13 +66,13 @@ def nodes_at(table, indices, values):
     return _read(table, (indices, values, lookups))
 
 
-@query_size.of(SparseNodes)
-def _query_size_sparse(nodes):
+@prepared_size.of(SparseNodes)
+def _prepared_size_sparse(nodes):
     return 4
 
 
-@prepare_query.of(SparseNodes)
-def _prepare_query_sparse(nodes, indices, values, start, end, out):
+@prepare_row.of(SparseNodes)
+def _prepare_row_sparse(nodes, indices, values, start, end, out):
     """Where the row is: scores need nothing else."""
     mask = (1 << _HALF) - 1
     out[0, 0], out[0, 1] = start >> _HALF, start & mask
@@ -80,9 +80,9 @@ def _prepare_query_sparse(nodes, indices, values, start, end, out):
 
 
 @score_nodes.of(SparseNodes)
-def _score_nodes_sparse(nodes, first, n, query, out):
-    start = (np.int64(query[0, 0]) << _HALF) | np.int64(query[0, 1])
-    end = (np.int64(query[0, 2]) << _HALF) | np.int64(query[0, 3])
+def _score_nodes_sparse(nodes, first, n, prepared, out):
+    start = (np.int64(prepared[0, 0]) << _HALF) | np.int64(prepared[0, 1])
+    end = (np.int64(prepared[0, 2]) << _HALF) | np.int64(prepared[0, 3])
     indices, values = nodes.indices, nodes.values
     chunk_bucket, bucket, chunk_row, feature, length, chunk_entry, entry, scale, bias, _ = nodes.parameters
     row, stop, place, touched = nodes.lookups

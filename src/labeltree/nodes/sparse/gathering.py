@@ -32,7 +32,7 @@ def gather_rows(
     plan: Plan, chosen: NDArray[np.int32], n_positive: int, scratch: Scratch
 ) -> tuple[Gathered, NDArray[np.int32]]:
     """The chosen rows as examples, with places for their positive children; and their features."""
-    from labeltree.kernels.sparse.passes import gather_examples
+    from labeltree.kernels.sparse.gathering import gather_examples
 
     n, bias, indptr = len(chosen), np.float32(plan.config.bias), plan.rows.indptr
     n_entries = int((indptr[chosen + 1] - indptr[chosen]).sum())
@@ -50,7 +50,7 @@ def gather_rows(
 
 def gather_parent(plan: Plan, first: int, last: int, scratch: Scratch) -> Material:
     """Each row of the parent, positive for any number of the siblings from first to last."""
-    from labeltree.kernels.sparse.passes import gather_positive
+    from labeltree.kernels.sparse.gathering import gather_positive
 
     parent = int(plan.tree.parent[first])
     chosen = plan.all_rows if parent < 0 else plan.positive_rows(parent, parent + 1)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 
 import numpy as np
+from numpy.typing import NDArray
 
 from labeltree.config import Config
 from labeltree.data.rows import TrainingRows
@@ -40,6 +41,9 @@ class _Sparse(NodeKind):
         from labeltree.nodes.sparse.fitting import fit_sparse
 
         return fit_sparse(given)
+
+    def calibrated(self, parameters: SparseParameters, map: NDArray[np.float32]) -> SparseParameters:
+        return parameters._replace(calibration=map)
 
     def needs(self, rows: TrainingRows, shape: Shape, config: Config, tree: LabelTree | None) -> Needs:
         """The largest task is the root's: weights and duals of up to a chunk of its children, on all rows.

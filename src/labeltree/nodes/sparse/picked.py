@@ -46,7 +46,7 @@ def _draw_visits(
     plan: Plan, first: int, last: int, order: NDArray[np.int64], solver: Solver
 ) -> list[NDArray[np.uint8]]:
     """Of each pass the copies of the labels that it picks, as bits. All tasks pick the same of a row."""
-    from labeltree.kernels.sparse.passes import mark_picked
+    from labeltree.kernels.sparse.gathering import mark_picked
 
     tree, Y, is_picked = plan.tree, plan.labels, np.empty(len(order), np.bool_)
     visits = []

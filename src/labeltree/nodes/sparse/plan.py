@@ -108,7 +108,7 @@ def _positives(
     Y: LabelRows, tree: LabelTree, weight: NDArray[np.float32]
 ) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float64]]:
     """The positive rows of each node, and their weight."""
-    from labeltree.kernels.sparse.passes import count_positive, fill_positive
+    from labeltree.kernels.sparse.gathering import count_positive, fill_positive
 
     count, node_weight = np.zeros(tree.n_nodes + 1, np.int64), np.zeros(tree.n_nodes)
     labels = (tree.parent, tree.leaf_of_label, Y.indptr, Y.indices, weight)
@@ -122,7 +122,7 @@ def _positives(
 def _shares(
     Y: LabelRows, tree: LabelTree, weight: NDArray[np.float32], node_indptr: NDArray[np.int64]
 ) -> NDArray[np.float32]:
-    from labeltree.kernels.sparse.passes import fill_shares
+    from labeltree.kernels.sparse.gathering import fill_shares
 
     shares = np.empty(node_indptr[-1], np.float32)
     fill_shares(tree.parent, tree.leaf_of_label, Y.indptr, Y.indices, weight, node_indptr, shares)

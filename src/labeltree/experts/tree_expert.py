@@ -8,20 +8,20 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from labeltree.data.rows import Arrays
+from labeltree.data.rows import Arrays, read_only
 from labeltree.errors import CorruptedModelError
 from labeltree.experts.expert import Above, Expert, Found, Labels, Saved
 from labeltree.kernels.check import CANONICAL
 from labeltree.nodes import KINDS, LINKS
 from labeltree.nodes.kind import Parameters, SavedNodes
 from labeltree.query import NO_BEAM, Query
-from labeltree.storage.tensors import read_only, take_kind
+from labeltree.storage.tensors import take_kind
 from labeltree.tree import LabelTree
 
 if TYPE_CHECKING:
+    from labeltree.experts.job import ExpertNeeds, TrainingJob
     from labeltree.features.text import ShortText
-    from labeltree.kernels.search.kernels import Kernels
-    from labeltree.training.job import TrainingJob
+    from labeltree.kernels.search.factory import Kernels
 
 
 class TreeExpert(Expert):
@@ -101,6 +101,10 @@ class TreeExpert(Expert):
         of_nodes = {f"nodes.{number}.{name}": array for name, array in self.parameters._asdict().items()}
         return self.tree.tensors(f"tree.{number}") | of_nodes
 
+    @property
+    def name(self) -> str:
+        return self.nodes
+
     def metadata(self) -> dict[str, Any]:
         return {"nodes": self.nodes, "link": self.link}
 
@@ -116,6 +120,12 @@ class TreeExpert(Expert):
         where = SavedNodes(saved.tensors, f"nodes.{saved.number}", tree, saved.n_features, link.name)
         parameters = nodes.take(where)
         return cls(tree, nodes.name, parameters, saved.n_features, link.name)
+
+    @classmethod
+    def needs(cls, job: TrainingJob, *, closely: bool) -> ExpertNeeds:
+        from labeltree.experts.tree_training import needs_of_trees
+
+        return needs_of_trees(job, closely=closely)
 
     @classmethod
     def train(cls, job: TrainingJob) -> Sequence[Expert]:
