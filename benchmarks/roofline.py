@@ -63,7 +63,7 @@ from labeltree.tree import LabelTree
 
 N_SEARCHED = 1000  # test rows that are searched
 QUICK_SHAPE = Shape(600, 100, 1_000, 3, 20)
-PHASES = ("plan", "embed", "blocks", "sums", "features")
+PHASES = ("plan", "embed", "chunks", "sums", "features")
 CLOCKS_PER_SECOND = 1e6  # of the C library, by POSIX
 
 
@@ -112,7 +112,7 @@ def training_work(counts: Counts, dim: int) -> dict[str, Work]:
             cache_bytes=row * counts.entries,
             memory_bytes=row * counts.touched_features + 8 * counts.entries,
         ),
-        "blocks": Work(
+        "chunks": Work(
             flops=6 * dim * counts.visits + 5 * dim * counts.touched_nodes,
             cache_bytes=2 * row * counts.groups + 2 * row * counts.touched_nodes,
             memory_bytes=2 * row * counts.touched_nodes + 4 * counts.labels,
@@ -135,7 +135,7 @@ def time_phases(trainer: Trainer, order: NDArray[np.int64]) -> dict[str, float]:
 
     def run(rows: NDArray[np.int64], n_seen: int) -> None:
         kernels.train_phases(
-            trainer.examples, trainer.blocks, trainer.parameters, trainer.plan, trainer.buffers, rows, n_seen,
+            trainer.examples, trainer.chunks, trainer.parameters, trainer.plan, trainer.buffers, rows, n_seen,
             step, np.float32(rate), np.float32(rate * embedding_rate), trainer.scratch[0], clocks,
         )  # fmt: skip
 

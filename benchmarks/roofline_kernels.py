@@ -17,7 +17,7 @@ from numba.extending import intrinsic
 
 from labeltree.kernels.addresses import borrow
 from labeltree.kernels.arithmetic import score_rows
-from labeltree.kernels.dense.batches import _sum_visits, _train_block, _train_feature
+from labeltree.kernels.dense.batches import _sum_visits, _train_chunk, _train_feature
 from labeltree.kernels.dense.parts import embed_row, prefetch_examples
 from labeltree.kernels.dense.plan import plan_features, plan_visits
 from labeltree.kernels.jit import kernel
@@ -158,16 +158,16 @@ def _clock(typing_context):
 
 @kernel
 def train_phases(
-    examples, blocks, parameters, plan, buffers, order, first, step, rate, embedding_rate, scratch, out_clocks
+    examples, chunks, parameters, plan, buffers, order, first, step, rate, embedding_rate, scratch, out_clocks
 ):
     """An epoch of `train_batches` on one thread; out_clocks[p] is what its p-th part took."""
-    examples, blocks, parameters = borrow(examples), borrow(blocks), borrow(parameters)
+    examples, chunks, parameters = borrow(examples), borrow(chunks), borrow(parameters)
     plan, buffers, scratch = borrow(plan), borrow(buffers), borrow(scratch)
     out_clocks[:] = 0
     for start in range(0, len(order), step.batch_size):
         rows = order[start : start + step.batch_size]
         began = _clock()
-        plan_visits(examples, blocks, rows, first + start, plan)
+        plan_visits(examples, chunks, rows, first + start, plan)
         plan_features(examples, rows, plan)
         planned = _clock()
         for e in range(len(rows)):
@@ -175,7 +175,7 @@ def train_phases(
             embed_row(rows[e], examples, parameters.embedding, buffers.hidden, e)
         embedded = _clock()
         for task in range(plan.sizes[0]):
-            _train_block(task, examples, blocks, rows, parameters, plan, buffers, step, rate, scratch)
+            _train_chunk(task, examples, chunks, rows, parameters, plan, buffers, step, rate, scratch)
         moved = _clock()
         for e in range(len(rows)):
             _sum_visits(e, plan, buffers)

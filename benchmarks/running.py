@@ -221,8 +221,8 @@ def score(
     scores = evaluate(table, prepared.test.Y, (1, 3, 5), prepared.label_counts, n_examples)
     found = {name: 100 * value for name, value in scores.items() if name.startswith(("p@", "psp@"))}
     if probabilities is not None:
-        chances = filled(probabilities, 0.0, np.float64)
-        found[f"ece@{K}"] = calibration_error(table, chances, prepared.test.Y, K)
+        beside = filled(probabilities, 0.0, np.float64)
+        found[f"ece@{K}"] = calibration_error(table, beside, prepared.test.Y, K)
     return found
 
 

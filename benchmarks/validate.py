@@ -90,13 +90,13 @@ def measure(given: Split, combination: Combination, seed: int, threads: int, fol
     cpu_seconds = time.process_time() - began
     model.save(folder / "model")
     X, Y, _ = model.read(given.held_out)
-    ids, chances = model.predict_arrays(X, K, threads=threads)
+    ids, probabilities = model.predict_arrays(X, K, threads=threads)
     precisions = evaluate(ids, Y, (1, 3, 5))
     return Result(
         100 * precisions["p@1"],
         100 * precisions["p@3"],
         100 * precisions["p@5"],
-        calibration_error(ids, chances, Y, K),
+        calibration_error(ids, probabilities, Y, K),
         cpu_seconds,
         (folder / "model").stat().st_size / 1e6,
     )

@@ -141,7 +141,7 @@ def batch(tool: ModuleType, job: Job) -> dict[str, Any]:
     rows = [list(row)[: job.k] for row in predicted]
     measured: dict[str, Any] = {"seconds": min(seconds), "n_rows": len(rows), "probabilities": None}
     if any(isinstance(entry, tuple) for row in rows for entry in row[:1]):
-        measured["probabilities"] = [[float(chance) for _, chance in row] for row in rows]
+        measured["probabilities"] = [[float(probability) for _, probability in row] for row in rows]
         rows = [[label for label, _ in row] for row in rows]
     return measured | {"ids": [[int(label) for label in row] for row in rows]}
 

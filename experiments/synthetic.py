@@ -107,8 +107,8 @@ def train_tree(train: Sample, link: str, C: float, seed: int, threads: int) -> l
 
 
 def top_of_model(model: labeltree.Model, X: NDArray[np.float32], threads: int) -> Top:
-    ids, chances = model.predict_arrays(X, 2, threads=threads)
-    return Top(ids[:, 0], chances[:, 0] - chances[:, 1])
+    ids, probabilities = model.predict_arrays(X, 2, threads=threads)
+    return Top(ids[:, 0], probabilities[:, 0] - probabilities[:, 1])
 
 
 def compare_tops(hsm: Top, plt: Top) -> dict[str, Any]:

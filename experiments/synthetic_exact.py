@@ -85,9 +85,10 @@ def minimise(X: Array, positive: Array, negative: Array, cost: float) -> Array |
     weights = np.zeros(X.shape[1])
     lowest = objective(weights)
     for _ in range(MOST_STEPS):
-        chance = 1.0 / (1.0 + np.exp(-(X @ weights)))
-        gradient = cost * (X.T @ (total * chance - positive)) + weights
-        hessian = cost * (X.T @ (X * (total * chance * (1.0 - chance))[:, None])) + np.eye(X.shape[1])
+        probability = 1.0 / (1.0 + np.exp(-(X @ weights)))
+        gradient = cost * (X.T @ (total * probability - positive)) + weights
+        curvature = total * probability * (1.0 - probability)
+        hessian = cost * (X.T @ (X * curvature[:, None])) + np.eye(X.shape[1])
         step = np.linalg.solve(hessian, gradient)
         decrease = float(gradient @ step)
         if decrease <= 1e-10 * lowest:

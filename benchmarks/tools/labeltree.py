@@ -88,7 +88,7 @@ def predict_batch(job: Job, kind: str) -> Callable[[], Any]:
 
 def _found(ids: Any, probabilities: Any) -> Any:
     for row in zip(ids.tolist(), probabilities.tolist(), strict=True):
-        yield [(label, chance) for label, chance in zip(*row, strict=True) if label >= 0]
+        yield [(label, probability) for label, probability in zip(*row, strict=True) if label >= 0]
 
 
 def predict_online(job: Job, kind: str) -> tuple[int, Callable[[int], Any]]:

@@ -1,7 +1,7 @@
 """The label tree: flat arrays that check themselves.
 
 Nodes are numbered breadth first from the root, node 0, so a parent stands before its children, siblings are
-contiguous, and the blocks of children follow each other in the order of their parents::
+contiguous, and children follow each other in the order of their parents::
 
     node         0   1   2   3   4          0
     parent      -1   0   0   2   2         / \\
@@ -52,7 +52,7 @@ class LabelTree:
         _check_order(parent)
         n_children = np.bincount(parent[1:], minlength=len(parent)).astype(np.int32)
         _check_labels(label, n_children)
-        # Blocks of children follow each other from node 1 on, so a running sum finds their starts.
+        # Children follow each other from node 1 on, so a running sum finds where those of a node begin.
         first_child = np.cumsum(n_children, dtype=np.int64) - n_children + 1
         first_child[n_children == 0] = -1
         leaves = np.flatnonzero(n_children == 0).astype(np.int32)

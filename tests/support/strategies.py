@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from labeltree import LabelTree
 from labeltree.data.rows import LabelRows, SparseRows
 from labeltree.kernels.sparse.arrays import SparseParameters
-from labeltree.nodes.blocks import chunk_starts
+from labeltree.nodes.chunks import chunk_starts
 from labeltree.nodes.dense.quantized import DenseParameters, quantize
 from labeltree.nodes.kind import Parameters
 from labeltree.trees.shapes import build_flat

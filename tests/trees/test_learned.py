@@ -325,10 +325,10 @@ def test_the_tree_is_the_references(
     link: str, n_labels: int, arity: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """When labels move, where they go, and what becomes of nodes that had no rows at first."""
-    for seed, chunk in enumerate((8, 12, dense.CHUNK_EXAMPLES)):
+    for seed, n_at_once in enumerate((8, 12, dense.PART_EXAMPLES)):
         for module in (dense, reference):
             monkeypatch.setattr(
-                module, "CHUNK_EXAMPLES", chunk
+                module, "PART_EXAMPLES", n_at_once
             )  # calls of the kernel within an epoch, or not
         tree = build_shuffled(n_labels, arity, seed)
         examples = random_rows(n_labels, 20, seed, least_labels=int(link == "hsm"))

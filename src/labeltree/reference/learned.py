@@ -23,7 +23,7 @@ from typing import NamedTuple
 import numpy as np
 
 from labeltree.config import Config
-from labeltree.nodes.dense.fitting import CHUNK_EXAMPLES
+from labeltree.nodes.dense.fitting import PART_EXAMPLES
 from labeltree.reference.training import (
     Array,
     Example,
@@ -179,7 +179,7 @@ def learn_tree(
     parameters.bias.values[:, 0] = limited_bias(tree, parameters.bias.values[:, 0], config.link)
     n_rows, n_total = len(examples), len(examples) * config.epochs
     batch_size = min(config.batch_size, n_rows)
-    chunk = max(1, CHUNK_EXAMPLES // batch_size) * batch_size
+    n_at_once = max(1, PART_EXAMPLES // batch_size) * batch_size
     part = math.ceil(n_rows / (MOVES_PER_EPOCH * batch_size)) * batch_size
     next_move = 0.0
     for epoch in range(config.epochs):
@@ -188,7 +188,7 @@ def learn_tree(
             n_seen = epoch * n_rows + start
             if n_seen > LAST_MOVE * n_total:
                 return tree
-            if start % chunk % part == 0 and n_seen >= next_move:
+            if start % n_at_once % part == 0 and n_seen >= next_move:
                 next_move = n_seen + n_rows / MOVES_PER_EPOCH
                 if n_seen > 0:
                     asked = [examples[row] for row in random.permutation(n_rows)[:MOST_ROWS]]

@@ -22,7 +22,7 @@ from typing import NamedTuple
 import numpy as np
 
 from labeltree.config import Config
-from labeltree.nodes.blocks import chunk_starts
+from labeltree.nodes.chunks import chunk_starts
 from labeltree.nodes.sparse.defaults import choose_cost
 from labeltree.reference import sparse
 from labeltree.reference.sparse import BIAS, NodeExample, Weights, score

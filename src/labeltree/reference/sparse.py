@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labeltree.config import Config
-from labeltree.nodes.blocks import chunk_starts
+from labeltree.nodes.chunks import chunk_starts
 from labeltree.nodes.sparse.defaults import choose_cost
 from labeltree.nodes.sparse.fitting import SparseParameters
 from labeltree.nodes.sparse.solvers import solver_of

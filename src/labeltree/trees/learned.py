@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from labeltree.config import Config
 from labeltree.data.rows import TrainingRows
-from labeltree.kernels.dense.arrays import Blocks
+from labeltree.kernels.dense.arrays import Chunks
 from labeltree.nodes.dense.buffers import aligned_zeros
 from labeltree.nodes.dense.fitting import Trainer, diverged
 from labeltree.nodes.dense.kind import DENSE
@@ -86,21 +86,21 @@ class _LearnedTrainer(Trainer):
         """Put each label where these rows say."""
         label = assign_labels(self, np.sort(rows))
         self.tree = LabelTree(self.tree.parent, label)
-        self.blocks = self.blocks._replace(leaf_of_label=self.tree.leaf_of_label)
+        self.chunks = self.chunks._replace(leaf_of_label=self.tree.leaf_of_label)
 
-    def _prepare(self) -> tuple[Blocks, NDArray[np.float32], NDArray[np.int64], NDArray[np.int64]]:
+    def _prepare(self) -> tuple[Chunks, NDArray[np.float32], NDArray[np.int64], NDArray[np.int64]]:
         """No node but the root is constant, and an example may need as many visits as on any tree."""
-        blocks, bias, n_visits, n_positives = super()._prepare()
-        blocks.is_constant[1:] = False
+        chunks, bias, n_visits, n_positives = super()._prepare()
+        chunks.is_constant[1:] = False
         bias[1:] = np.clip(bias[1:], -LARGEST_BIAS, LARGEST_BIAS)
-        if blocks.picks_label:  # of two siblings the second's score stays 0, also where one was constant
+        if chunks.picks_label:  # of two siblings the second's score stays 0, also where one was constant
             pair = self.tree.first_child[self.tree.n_children == 2]
             bias[pair] -= bias[pair + 1]
             bias[pair + 1] = 0.0
-            return blocks, bias, n_visits, n_positives
+            return chunks, bias, n_visits, n_positives
         n_labels, depth = np.diff(self.examples.y_indptr), int(self.tree.depth_of_leaves.max())
-        most_blocks = int((blocks.last - blocks.first).max()) + 1
-        return blocks, bias, 1 + n_labels * depth * most_blocks, n_labels * (depth + 1)
+        most_chunks = int((chunks.last - chunks.first).max()) + 1
+        return chunks, bias, 1 + n_labels * depth * most_chunks, n_labels * (depth + 1)
 
 
 def assign_labels(trainer: Trainer, rows: NDArray[np.int64]) -> NDArray[np.int32]:
@@ -115,7 +115,7 @@ def assign_labels(trainer: Trainer, rows: NDArray[np.int64]) -> NDArray[np.int32
     while np.any(tree.n_children[node_of_label] > 0):
         probabilities, count = np.zeros((n_labels, arity)), np.zeros(n_labels)
         measure_children(
-            examples, rows, tree.first_child, tree.n_children, node_of_label, parameters, trainer.blocks.link,
+            examples, rows, tree.first_child, tree.n_children, node_of_label, parameters, trainer.chunks.link,
             hidden, probabilities, count,
         )  # fmt: skip
         node_of_label = fill_children(

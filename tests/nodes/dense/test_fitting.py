@@ -243,7 +243,7 @@ def test_reports_within_an_epoch(parameters: dict[str, Any], monkeypatch: pytest
     problem = random_problem(chain_tree(6), 30, seed=4)
     config = Config(**parameters, epochs=2, dim=4)
     whole, reports = fit(problem, config)
-    monkeypatch.setattr(dense, "CHUNK_EXAMPLES", 8)
+    monkeypatch.setattr(dense, "PART_EXAMPLES", 8)
     parts, part_reports = fit(problem, config)
     for a, b in zip(whole, parts, strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-6)

@@ -31,7 +31,7 @@ from labeltree import LabelTree
 from labeltree.config import Config
 from labeltree.errors import TrainingError
 from labeltree.kernels.sparse.arrays import FEW_LANES, LANES
-from labeltree.nodes.blocks import chunk_starts
+from labeltree.nodes.chunks import chunk_starts
 from labeltree.nodes.kind import FitInput, FitProgress
 from labeltree.nodes.sparse.fitting import choose_held_out, fit_sparse
 from labeltree.nodes.sparse.solvers import solver_of

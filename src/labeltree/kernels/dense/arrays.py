@@ -19,18 +19,18 @@ class Examples(NamedTuple):
     weight: NDArray[np.float32]
 
 
-class Blocks(NamedTuple):
-    """The tree as training sees it: siblings in blocks. Block 0 is the root's own classifier.
+class Chunks(NamedTuple):
+    """The tree as training sees it: siblings in chunks. Chunk 0 is the root's own classifier.
 
-    A parent of very many children has several blocks, so that they are several tasks.
+    A parent of very many children has several chunks, so that they are several tasks.
     """
 
     parent: NDArray[np.int32]  # (n_nodes,), -1 at the root
     leaf_of_label: NDArray[np.int32]  # (n_labels,)
-    start: NDArray[np.int32]  # (n_blocks + 1,) block b holds the nodes start[b] .. start[b + 1] - 1
-    first: NDArray[np.int32]  # (n_nodes,) the first block of a node's children, -1 at leaves
+    start: NDArray[np.int32]  # (n_chunks + 1,) chunk b holds the nodes start[b] .. start[b + 1] - 1
+    first: NDArray[np.int32]  # (n_nodes,) the first chunk of a node's children, -1 at leaves
     last: NDArray[np.int32]  # (n_nodes,) and the last one, -2 at leaves
-    is_constant: NDArray[np.bool_]  # (n_blocks,) nothing to learn: no score changes any probability
+    is_constant: NDArray[np.bool_]  # (n_chunks,) nothing to learn: no score changes any probability
     link: Any  # one of kernels/links.py: kernels are compiled for each type
     picks_label: bool  # examples are of one label each, picked at random
     seed: int  # of these picks
@@ -61,27 +61,27 @@ class Step(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """Scratch: who visits which block, and which example uses which feature, in one batch.
+    """Scratch: who visits which chunk, and which example uses which feature, in one batch.
 
-    A visit is an example at a block, all of whose nodes it trains.
+    A visit is an example at a chunk, all of whose nodes it trains.
     """
 
     positive: NDArray[np.int32]  # (capacity,) positive nodes of all examples, sorted within each
     node_stamp: NDArray[np.int64]  # (n_nodes,) last example that reached the node
-    block_slot: NDArray[np.int32]  # (n_blocks,) scratch, -1 between batches
-    visit_block: NDArray[np.int32]  # (capacity,) visits by example
+    chunk_slot: NDArray[np.int32]  # (n_chunks,) scratch, -1 between batches
+    visit_chunk: NDArray[np.int32]  # (capacity,) visits by example
     visit_example: NDArray[np.int32]
     visit_positive: NDArray[np.int32]  # (capacity, 2) where the visit's positive nodes start and end
     example_visit: NDArray[np.int32]  # (batch_size + 1,) example e's visits start here
-    by_block: NDArray[np.int32]  # (capacity,) visits grouped by block
-    block: NDArray[np.int32]  # (capacity,) touched blocks
-    block_visit: NDArray[np.int32]  # (capacity + 1,) touched block t's visits start here in by_block
+    by_chunk: NDArray[np.int32]  # (capacity,) visits grouped by chunk
+    chunk: NDArray[np.int32]  # (capacity,) touched chunks
+    chunk_visit: NDArray[np.int32]  # (capacity + 1,) touched chunk t's visits start here in by_chunk
     feature_slot: NDArray[np.int32]  # (n_features,) scratch, -1 between batches
     feature: NDArray[np.int32]  # (max_entries,) touched features
     feature_entry: NDArray[np.int32]  # (max_entries + 1,) touched feature t's entries start here
     entry_example: NDArray[np.int32]  # (max_entries,)
     entry_value: NDArray[np.float32]  # (max_entries,)
-    sizes: NDArray[np.int64]  # (3,) touched blocks, visits, touched features
+    sizes: NDArray[np.int64]  # (3,) touched chunks, visits, touched features
 
 
 class Buffers(NamedTuple):
@@ -100,7 +100,7 @@ class Buffers(NamedTuple):
 class Scratch(NamedTuple):
     """One thread's own memory."""
 
-    gradients: NDArray[np.float32]  # (max_block * batch_size,), visitors of a child together
+    gradients: NDArray[np.float32]  # (max_chunk * batch_size,), visitors of a child together
     visitors: NDArray[np.int32]  # (batch_size,)
     gradient: NDArray[np.float32]  # (1, dim) of one row
-    scores: NDArray[np.float32]  # (max_block,)
+    scores: NDArray[np.float32]  # (max_chunk,)

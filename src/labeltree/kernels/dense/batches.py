@@ -4,11 +4,11 @@ All threads run :func:`train_batches` on the same arrays. In each phase they sha
 disjoint memory, each a fixed computation, and meet at a barrier:
 
 1. the plan of the batch (two tasks) and h = sum of value * embedding row for each example;
-2. each touched block of siblings: scores, gradients for its visitors, its own update;
+2. each touched chunk of siblings: scores, gradients for its visitors, its own update;
 3. each example's gradient = sum over its visits, in order;
 4. each touched embedding row = sum over its examples, in order.
 
-So every block and every embedding row is read and written once per batch, by one thread.
+So every chunk and every embedding row is read and written once per batch, by one thread.
 Slow twin: :func:`labeltree.reference.training.train_batch`.
 """
 
@@ -26,7 +26,7 @@ from labeltree.kernels.dense.parts import (
     move_row,
     nothing_if_finite,
     prefetch_examples,
-    score_block,
+    score_chunk,
 )
 from labeltree.kernels.dense.plan import plan_features, plan_visits
 from labeltree.kernels.jit import inlined, kernel
@@ -131,12 +131,12 @@ def _sum_first(numbers, n):
 
 
 @inlined
-def _visit_block(link, visit, first, n_children, weight, parameters, plan, buffers, scores):
-    """Score the block for one visitor: d loss / d score into scores, and the visit's gradient and loss."""
+def _visit_chunk(link, visit, first, n_children, weight, parameters, plan, buffers, scores):
+    """Score the chunk for one visitor: d loss / d score into scores, and the visit's gradient and loss."""
     e, begin, end = plan.visit_example[visit], plan.visit_positive[visit, 0], plan.visit_positive[visit, 1]
     weights, bias, hidden = parameters.weights, parameters.bias, buffers.hidden
     n_learned = count_learned(link, n_children)
-    buffers.visit_loss[visit] = weight * score_block(
+    buffers.visit_loss[visit] = weight * score_chunk(
         link, first, n_children, weights, bias, hidden, e, plan.positive, begin, end, scores
     )
     for c in range(n_learned):
@@ -145,8 +145,8 @@ def _visit_block(link, visit, first, n_children, weight, parameters, plan, buffe
 
 
 @inlined
-def _update_block(first, n_children, n_visits, parameters, hidden, step, rate, scratch):
-    """Move the block's weights and biases along the gradients of its visitors."""
+def _update_chunk(first, n_children, n_visits, parameters, hidden, step, rate, scratch):
+    """Move the chunk's weights and biases along the gradients of its visitors."""
     weights, bias = parameters.weights, parameters.bias
     weight_squares, bias_squares = parameters.weight_squares, parameters.bias_squares
     gradients, visitors, gradient = scratch.gradients, scratch.visitors, scratch.gradient
@@ -176,26 +176,26 @@ def _update_block(first, n_children, n_visits, parameters, hidden, step, rate, s
 
 
 @inlined
-def _train_block(task, examples, blocks, rows, parameters, plan, buffers, step, rate, scratch):
-    """Phase 2 for one block: gradients for its visitors, then its own update."""
+def _train_chunk(task, examples, chunks, rows, parameters, plan, buffers, step, rate, scratch):
+    """Phase 2 for one chunk: gradients for its visitors, then its own update."""
     gradients, visitors, scores = scratch.gradients, scratch.visitors, scratch.scores
     if task + 1 < plan.sizes[0]:
-        after = plan.block[task + 1]
-        prefetch_rows(parameters.weights, blocks.start[after], blocks.start[after + 1] - blocks.start[after])
-    first = blocks.start[plan.block[task]]
-    n_children = blocks.start[plan.block[task] + 1] - first
-    n_learned = count_learned(blocks.link, n_children)
-    start = plan.block_visit[task]
-    n_visits = plan.block_visit[task + 1] - start
+        after = plan.chunk[task + 1]
+        prefetch_rows(parameters.weights, chunks.start[after], chunks.start[after + 1] - chunks.start[after])
+    first = chunks.start[plan.chunk[task]]
+    n_children = chunks.start[plan.chunk[task] + 1] - first
+    n_learned = count_learned(chunks.link, n_children)
+    start = plan.chunk_visit[task]
+    n_visits = plan.chunk_visit[task + 1] - start
     for i in range(n_visits):
-        visit = plan.by_block[start + i]
+        visit = plan.by_chunk[start + i]
         e = plan.visit_example[visit]
         weight = examples.weight[rows[e]]
-        _visit_block(blocks.link, visit, first, n_children, weight, parameters, plan, buffers, scores)
+        _visit_chunk(chunks.link, visit, first, n_children, weight, parameters, plan, buffers, scores)
         visitors[i] = e
         for c in range(n_learned):
             gradients[c * len(visitors) + i] = scores[c]
-    _update_block(first, n_learned, n_visits, parameters, buffers.hidden, step, rate, scratch)
+    _update_chunk(first, n_learned, n_visits, parameters, buffers.hidden, step, rate, scratch)
 
 
 @inlined
@@ -226,13 +226,13 @@ def _train_feature(task, parameters, plan, buffers, step, rate, gradient):
 
 @kernel
 def train_batches(
-    examples, blocks, parameters, plan, buffers, order, first, step, n_threads, thread, scratch, out_loss
+    examples, chunks, parameters, plan, buffers, order, first, step, n_threads, thread, scratch, out_loss
 ):
     """Train on the examples ``order``, batch after batch; every thread calls this with its number.
 
     ``first`` is the number of examples seen before; ``out_loss[0]`` grows by the loss of these.
     """
-    examples, blocks, parameters = borrow(examples), borrow(blocks), borrow(parameters)
+    examples, chunks, parameters = borrow(examples), borrow(chunks), borrow(parameters)
     plan, buffers, scratch = borrow(plan), borrow(buffers), borrow(scratch)
     sync = buffers.sync
     for start in range(0, len(order), step.batch_size):
@@ -241,7 +241,7 @@ def train_batches(
         task = _next_task(sync, 0, 1, n_threads)
         while task < 2 + len(rows):
             if task == 0:
-                plan_visits(examples, blocks, rows, first + start, plan)
+                plan_visits(examples, chunks, rows, first + start, plan)
             elif task == 1:
                 plan_features(examples, rows, plan)
             else:
@@ -254,7 +254,7 @@ def train_batches(
             _reset_tasks(sync, 3)
         task = _next_task(sync, 1, 1, n_threads)
         while task < plan.sizes[0]:
-            _train_block(task, examples, blocks, rows, parameters, plan, buffers, step, rate, scratch)
+            _train_chunk(task, examples, chunks, rows, parameters, plan, buffers, step, rate, scratch)
             task = _next_task(sync, 1, 1, n_threads)
         if not _meet(sync, n_threads):
             return

@@ -1,4 +1,4 @@
-"""What both ways of training dense nodes share: what an example reads, how a block of siblings judges it."""
+"""What both ways of training dense nodes share: what an example reads, how a chunk of siblings judges it."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def move_row(out_rows, row, shrink, rate, gradients, g):
 
 
 @inlined
-def score_block(link, first, n_children, weights, bias, hidden, e, positive, begin, end, scores):
+def score_chunk(link, first, n_children, weights, bias, hidden, e, positive, begin, end, scores):
     """Into scores d loss / d score of the children ``first...`` for one example; returns its loss there.
 
     ``positive[begin:end]`` are the children that the example has.

@@ -1,4 +1,4 @@
-"""What a batch will touch: which examples visit which block of siblings, and use which feature.
+"""What a batch will touch: which examples visit which chunk of siblings, and use which feature.
 
 Slow twin: the loops over nodes and features in :func:`labeltree.reference.training.train_batch`.
 """
@@ -13,11 +13,11 @@ from labeltree.kernels.trees.paths import mark_path
 
 
 @inlined
-def _positive_nodes(labels, blocks, stamp, node_stamp, out, start):
+def _positive_nodes(labels, chunks, stamp, node_stamp, out, start):
     """Sorted into out[start:]: all nodes on the paths of the labels, each once. Returns where they end."""
     end = start
     for label in labels:
-        new_end = mark_path(blocks.parent, blocks.leaf_of_label[label], node_stamp, stamp, out, end)
+        new_end = mark_path(chunks.parent, chunks.leaf_of_label[label], node_stamp, stamp, out, end)
         _reverse(out, end, new_end)  # parents have smaller numbers
         if end > start:
             _merge(out, start, end, new_end)
@@ -44,57 +44,57 @@ def _merge(out, start, middle, end):
 
 
 @inlined
-def find_visits(examples, blocks, row, number, e, n_visits, n_positive, plan):
+def find_visits(examples, chunks, row, number, e, n_visits, n_positive, plan):
     """Append an example's visits (Algorithm 1: positive nodes and their siblings) and its positive nodes.
 
     With links that pick a label these are the positive nodes of that one (pick-one-label). ``number`` counts
     the examples through the training, so that stamps of nodes never need clearing. Returns both new numbers.
     """
     begin, end = examples.y_indptr[row], examples.y_indptr[row + 1]
-    if blocks.picks_label:
-        begin += random_at(blocks.seed, number, end - begin)
+    if chunks.picks_label:
+        begin += random_at(chunks.seed, number, end - begin)
         end = begin + 1
     labels = examples.y_indices[begin:end]
-    end = _positive_nodes(labels, blocks, number, plan.node_stamp, plan.positive, n_positive)
+    end = _positive_nodes(labels, chunks, number, plan.node_stamp, plan.positive, n_positive)
     place = n_positive
-    block, last = 0, 0  # the root's own classifier; without labels the example is its negative
+    chunk, last = 0, 0  # the root's own classifier; without labels the example is its negative
     while True:
-        while block <= last:
+        while chunk <= last:
             begin = place
-            while place < end and plan.positive[place] < blocks.start[block + 1]:
+            while place < end and plan.positive[place] < chunks.start[chunk + 1]:
                 place += 1
-            if not blocks.is_constant[block]:
-                plan.visit_block[n_visits] = block
+            if not chunks.is_constant[chunk]:
+                plan.visit_chunk[n_visits] = chunk
                 plan.visit_example[n_visits] = e
                 plan.visit_positive[n_visits, 0] = begin
                 plan.visit_positive[n_visits, 1] = place
                 n_visits += 1
-            block += 1
+            chunk += 1
         if place == end:
             break
-        parent = blocks.parent[plan.positive[place]]
-        block, last = blocks.first[parent], blocks.last[parent]
+        parent = chunks.parent[plan.positive[place]]
+        chunk, last = chunks.first[parent], chunks.last[parent]
     return n_visits, end
 
 
 @helper
-def plan_visits(examples, blocks, rows, first, plan):
-    """Fill the visits of the batch, grouped by block; ``first`` examples were seen before."""
+def plan_visits(examples, chunks, rows, first, plan):
+    """Fill the visits of the batch, grouped by chunk; ``first`` examples were seen before."""
     n_visits = 0
     n_positive = 0
     for e in range(len(rows)):
         plan.example_visit[e] = n_visits
         n_visits, n_positive = find_visits(
-            examples, blocks, rows[e], first + e, e, n_visits, n_positive, plan
+            examples, chunks, rows[e], first + e, e, n_visits, n_positive, plan
         )
     plan.example_visit[len(rows)] = n_visits
     plan.sizes[1] = n_visits
-    plan.sizes[0] = _group(plan.visit_block, n_visits, plan.block_slot, plan.block, plan.block_visit)
+    plan.sizes[0] = _group(plan.visit_chunk, n_visits, plan.chunk_slot, plan.chunk, plan.chunk_visit)
     for t in range(n_visits):
-        slot = plan.block_slot[plan.visit_block[t]]
-        plan.by_block[plan.block_visit[slot]] = t
-        plan.block_visit[slot] += 1
-    _end_group(plan.sizes[0], plan.block_slot, plan.block, plan.block_visit)
+        slot = plan.chunk_slot[plan.visit_chunk[t]]
+        plan.by_chunk[plan.chunk_visit[slot]] = t
+        plan.chunk_visit[slot] += 1
+    _end_group(plan.sizes[0], plan.chunk_slot, plan.chunk, plan.chunk_visit)
 
 
 @helper
@@ -156,30 +156,30 @@ def plan_features(examples, rows, plan):
 
 
 @kernel
-def count_visits(examples, blocks, out_visits, out_positives, out_node_weight):
-    """Per example the number of blocks and of positive nodes; per node the weight of its positives."""
-    n_nodes = len(blocks.parent)
+def count_visits(examples, chunks, out_visits, out_positives, out_node_weight):
+    """Per example the number of chunks and of positive nodes; per node the weight of its positives."""
+    n_nodes = len(chunks.parent)
     node_stamp = np.full(n_nodes, -1, np.int64)
     positive = np.empty(n_nodes, np.int32)
     for row in range(len(examples.weight)):
         labels = examples.y_indices[examples.y_indptr[row] : examples.y_indptr[row + 1]]
-        end = _positive_nodes(labels, blocks, row, node_stamp, positive, 0)
+        end = _positive_nodes(labels, chunks, row, node_stamp, positive, 0)
         visits = 1
         for place in range(end):
             node = positive[place]
-            visits += blocks.last[node] - blocks.first[node] + 1
+            visits += chunks.last[node] - chunks.first[node] + 1
             out_node_weight[node] += examples.weight[row]
         out_visits[row] = visits
         out_positives[row] = end
 
 
 @kernel
-def weigh_picked(examples, blocks, out_node_weight):
+def weigh_picked(examples, chunks, out_node_weight):
     """Per node the weight of the examples that have it, if one label of each is picked at random."""
     for row in range(len(examples.weight)):
         start, end = examples.y_indptr[row], examples.y_indptr[row + 1]
         for q in range(start, end):
-            node = blocks.leaf_of_label[examples.y_indices[q]]
+            node = chunks.leaf_of_label[examples.y_indices[q]]
             while node >= 0:
                 out_node_weight[node] += examples.weight[row] / (end - start)
-                node = blocks.parent[node]
+                node = chunks.parent[node]

@@ -1,6 +1,6 @@
 """Training of dense nodes with a step per example: the paper's Algorithm 1 as it is printed.
 
-Nothing is summed over a batch, so a block of siblings moves as soon as it has judged the example, and a
+Nothing is summed over a batch, so a chunk of siblings moves as soon as it has judged the example, and a
 feature's embedding at the end. Slow twin: :func:`labeltree.reference.training.train_batch`, one example each.
 """
 
@@ -16,7 +16,7 @@ from labeltree.kernels.dense.parts import (
     move_row,
     nothing_if_finite,
     prefetch_examples,
-    score_block,
+    score_chunk,
 )
 from labeltree.kernels.dense.plan import find_visits
 from labeltree.kernels.jit import inlined, kernel
@@ -24,8 +24,8 @@ from labeltree.kernels.links import count_learned
 
 
 @inlined
-def _train_block(first, n_learned, rate, shrink, weights, bias, hidden, derivatives, out_gradient):
-    """Add the block's part to the example's gradient, and move its weights, four rows at a time."""
+def _train_chunk(first, n_learned, rate, shrink, weights, bias, hidden, derivatives, out_gradient):
+    """Add the chunk's part to the example's gradient, and move its weights, four rows at a time."""
     dim = weights.shape[1]
     for c in range(n_learned):
         if math.isinf(bias[first + c]):
@@ -56,9 +56,9 @@ def _train_block(first, n_learned, rate, shrink, weights, bias, hidden, derivati
 
 
 @kernel
-def train_steps(examples, blocks, parameters, plan, buffers, order, first, step, scratch, out_loss):
+def train_steps(examples, chunks, parameters, plan, buffers, order, first, step, scratch, out_loss):
     """Train on the examples ``order``, one after another; arguments as of ``train_batches``."""
-    examples, blocks, parameters = borrow(examples), borrow(blocks), borrow(parameters)
+    examples, chunks, parameters = borrow(examples), borrow(chunks), borrow(parameters)
     plan, buffers, scratch = borrow(plan), borrow(buffers), borrow(scratch)
     embedding, weights, bias = parameters.embedding, parameters.weights, parameters.bias
     hidden, gradient, scores = buffers.hidden, buffers.example_gradient, scratch.scores
@@ -75,16 +75,16 @@ def train_steps(examples, blocks, parameters, plan, buffers, order, first, step,
         for j in range(dim):
             gradient[0, j] = 0.0
         loss = 0.0
-        n_visits, _ = find_visits(examples, blocks, row, first + i, 0, 0, 0, plan)
+        n_visits, _ = find_visits(examples, chunks, row, first + i, 0, 0, 0, plan)
         for visit in range(n_visits):
-            node = blocks.start[plan.visit_block[visit]]
-            n_children = blocks.start[plan.visit_block[visit] + 1] - node
+            node = chunks.start[plan.visit_chunk[visit]]
+            n_children = chunks.start[plan.visit_chunk[visit] + 1] - node
             begin, end = plan.visit_positive[visit, 0], plan.visit_positive[visit, 1]
-            loss += score_block(
-                blocks.link, node, n_children, weights, bias, hidden, 0, plan.positive, begin, end, scores
+            loss += score_chunk(
+                chunks.link, node, n_children, weights, bias, hidden, 0, plan.positive, begin, end, scores
             )
-            n_learned = count_learned(blocks.link, n_children)
-            _train_block(node, n_learned, rate * weight, shrink, weights, bias, hidden, scores, gradient)
+            n_learned = count_learned(chunks.link, n_children)
+            _train_chunk(node, n_learned, rate * weight, shrink, weights, bias, hidden, scores, gradient)
         out_loss[0] += weight * loss + nothing_if_finite(gradient, hidden, 0)
         shrink = max(np.float32(1.0 - embedding_rate * step.l2), np.float32(0.0))
         for q in range(x_indptr[row], x_indptr[row + 1]):

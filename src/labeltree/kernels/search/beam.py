@@ -102,9 +102,9 @@ def _search_groups(
 ):
     """Rows in groups, level by level: the nodes that a group opens on a level in the order of their numbers.
 
-    So a block of siblings is read once for all its rows. What a row finds does not depend on that order: a
-    node passed over because k labels are more probable could only have kept less probable nodes out of the
-    beam.
+    So siblings are read once for all rows that open their parent. What a row finds does not depend on that
+    order: a node passed over because k labels are more probable could only have kept less probable nodes out
+    of the beam.
     """
     n_rows = len(indptr) - 1
     queries = np.empty((n_group, query_size(nodes)), np.float32)

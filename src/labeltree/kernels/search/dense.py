@@ -19,7 +19,7 @@ from labeltree.kernels.search.exact import (
     probability_of,
     query_size,
     score_nodes,
-    scores_whole_blocks,
+    scores_all_siblings,
 )
 from labeltree.kernels.search.kernels import Kernels, make_kernels
 
@@ -83,8 +83,8 @@ def _score_nodes_dense(nodes, first, n, query, out):
     finish_scores(scale, bias, first, n, out)
 
 
-@scores_whole_blocks.of(DenseNodes)
-def _scores_whole_blocks_dense(nodes):
+@scores_all_siblings.of(DenseNodes)
+def _scores_all_siblings_dense(nodes):
     return False
 
 

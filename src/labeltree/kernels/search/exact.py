@@ -19,8 +19,8 @@ from labeltree.kernels.text.counts import NORM_NONE, normalize_row
 
 FIRST_QUEUE = 512
 _LARGEST = np.float32(1e30)  # of w·x: with any finite bias it stays finite
-_KEPT_BLOCKS = 32  # of siblings' scores, for the labels of a row ...
-_LARGE_BLOCK = 4096  # ... unless they are larger
+_KEPT_PARENTS = 32  # of siblings' scores, for the labels of a row ...
+_MANY_SIBLINGS = 4096  # ... unless they are larger
 
 
 @generic
@@ -39,7 +39,7 @@ def score_nodes(nodes, first, n, query, out):
 
 
 @generic
-def scores_whole_blocks(nodes):
+def scores_all_siblings(nodes):
     """Whether the scores of all siblings take no longer than that of one."""
 
 
@@ -270,7 +270,7 @@ def score_labels(nodes, link, indptr, indices, values, label_indptr, labels, out
     """The marginal probability of each label given for each row; 0 for a label of -1."""
     parent = nodes.parent
     query = np.empty((1, query_size(nodes)), np.float32)
-    n_kept = 1 if nodes.max_children > _LARGE_BLOCK else _KEPT_BLOCKS
+    n_kept = 1 if nodes.max_children > _MANY_SIBLINGS else _KEPT_PARENTS
     kept_parent = np.empty(n_kept, np.int64)
     kept_scores = np.empty((n_kept + 1, nodes.max_children), np.float32)  # the last for a node alone
     path = np.empty(len(parent), np.int32)
@@ -295,12 +295,12 @@ def score_labels(nodes, link, indptr, indices, values, label_indptr, labels, out
 
 @inlined
 def _score_node(nodes, link, node, query, kept_parent, kept_scores):
-    """log P(node | parent), from the block of its siblings where that is needed or costs no more.
+    """log P(node | parent), from the scores of all its siblings where that is needed or costs no more.
 
-    Blocks are kept for the row's other labels, one for each remainder of their parents' numbers.
+    They are kept for the row's other labels, those of one parent for each remainder of parents' numbers.
     """
     above = nodes.parent[node]
-    if above < 0 or not (needs_siblings(link) or scores_whole_blocks(nodes)):
+    if above < 0 or not (needs_siblings(link) or scores_all_siblings(nodes)):
         score_alone(nodes, link, node, query, kept_scores[-1])
         return kept_scores[-1, 0]
     first, slot = nodes.first_child[above], above % len(kept_parent)

@@ -21,7 +21,7 @@ from labeltree.kernels.search.exact import (
     probability_of,
     query_size,
     score_nodes,
-    scores_whole_blocks,
+    scores_all_siblings,
 )
 from labeltree.kernels.search.kernels import Kernels, make_kernels
 from labeltree.kernels.sparse.arrays import SparseParameters
@@ -132,8 +132,8 @@ def _calibrated(log_probability, calibration):
     return np.float32(1.0 / (1.0 + math.exp(-log_odds)))
 
 
-@scores_whole_blocks.of(SparseNodes)
-def _scores_whole_blocks_sparse(nodes):
+@scores_all_siblings.of(SparseNodes)
+def _scores_all_siblings_sparse(nodes):
     return True
 
 

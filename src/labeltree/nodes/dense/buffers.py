@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labeltree.data.rows import SparseRows
-from labeltree.kernels.dense.arrays import Blocks, Buffers, Plan, Scratch
+from labeltree.kernels.dense.arrays import Buffers, Chunks, Plan, Scratch
 from labeltree.tree import LabelTree
 
 
@@ -26,7 +26,7 @@ def largest_batch(counts: NDArray[np.int64], batch_size: int) -> int:
 
 
 def make_plan(
-    X: SparseRows, tree: LabelTree, blocks: Blocks, batch_size: int, n_visits: int, n_positives: int
+    X: SparseRows, tree: LabelTree, chunks: Chunks, batch_size: int, n_visits: int, n_positives: int
 ) -> Plan:
     n_entries = largest_batch(np.diff(X.indptr), batch_size)
 
@@ -36,14 +36,14 @@ def make_plan(
     return Plan(
         positive=ids(n_positives),
         node_stamp=np.full(tree.n_nodes, -1, np.int64),
-        block_slot=np.full(len(blocks.start) - 1, -1, np.int32),
-        visit_block=ids(n_visits),
+        chunk_slot=np.full(len(chunks.start) - 1, -1, np.int32),
+        visit_chunk=ids(n_visits),
         visit_example=ids(n_visits),
         visit_positive=ids(n_visits, 2),
         example_visit=ids(batch_size + 1),
-        by_block=ids(n_visits),
-        block=ids(n_visits),
-        block_visit=ids(n_visits + 1),
+        by_chunk=ids(n_visits),
+        chunk=ids(n_visits),
+        chunk_visit=ids(n_visits + 1),
         feature_slot=np.full(X.n_columns, -1, np.int32),
         feature=ids(n_entries),
         feature_entry=ids(n_entries + 1),
@@ -64,10 +64,10 @@ def make_buffers(batch_size: int, n_visits: int, dim: int) -> Buffers:
     )
 
 
-def make_scratch(max_block: int, batch_size: int, dim: int) -> Scratch:
+def make_scratch(max_chunk: int, batch_size: int, dim: int) -> Scratch:
     return Scratch(
-        gradients=np.empty(max_block * batch_size, np.float32),
+        gradients=np.empty(max_chunk * batch_size, np.float32),
         visitors=np.empty(batch_size, np.int32),
         gradient=np.empty((1, dim), np.float32),
-        scores=np.empty(max_block, np.float32),
+        scores=np.empty(max_chunk, np.float32),
     )

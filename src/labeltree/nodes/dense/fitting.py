@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 
 from labeltree.config import Config
 from labeltree.errors import TrainingError
-from labeltree.kernels.dense.arrays import Blocks, Examples, Parameters, Step
+from labeltree.kernels.dense.arrays import Chunks, Examples, Parameters, Step
 from labeltree.nodes import LINKS
 from labeltree.nodes.biases import total_weight
-from labeltree.nodes.blocks import MAX_BLOCKS, make_blocks
+from labeltree.nodes.chunks import MAX_CHUNKS, make_chunks
 from labeltree.nodes.dense.buffers import (
     aligned_zeros,
     largest_batch,
@@ -34,7 +34,7 @@ EMBEDDING_RATES = {"adagrad": 0.6, "sgd": 1.0}
 INITIAL_RANGE = 0.1  # embeddings start uniform in +-this, node weights at 0
 SMALLEST_SQUARES = 1e-8  # a gradient that is only rounding error must not become a full step
 INITIAL_BIAS_SQUARES = 0.01  # biases start near their best values: no full first step along rounding errors
-CHUNK_EXAMPLES = 8192  # between two reports of progress
+PART_EXAMPLES = 8192  # between two reports of progress
 
 
 def fit_dense(given: FitInput) -> DenseParameters:
@@ -52,7 +52,7 @@ class Trainer:
         self.batch_size = min(config.batch_size, max(1, X.n_rows))
         self.n_total = X.n_rows * config.epochs
         self.examples = Examples(X.indptr, X.indices, X.values, Y.indptr, Y.indices, weight)
-        self.blocks, bias, n_visits, n_positives = self._prepare()
+        self.chunks, bias, n_visits, n_positives = self._prepare()
         self.is_learned = np.isfinite(bias)
         self.parameters = Parameters(
             _random_embedding(self.random, X.n_columns, config.dim),
@@ -64,11 +64,11 @@ class Trainer:
         )
         capacity = largest_batch(n_visits, self.batch_size)
         n_positive = largest_batch(n_positives, self.batch_size)
-        self.plan = make_plan(X, tree, self.blocks, self.batch_size, capacity, n_positive)
+        self.plan = make_plan(X, tree, self.chunks, self.batch_size, capacity, n_positive)
         self.buffers = make_buffers(self.batch_size, capacity, config.dim)
         n_threads = pool.threads if self.batch_size >= 4 * pool.threads else 1
-        max_block = int(np.diff(self.blocks.start).max())
-        self.scratch = [make_scratch(max_block, self.batch_size, config.dim) for _ in range(n_threads)]
+        max_chunk = int(np.diff(self.chunks.start).max())
+        self.scratch = [make_scratch(max_chunk, self.batch_size, config.dim) for _ in range(n_threads)]
 
     def run(self, report: Callable[[FitProgress], None]) -> DenseParameters:
         """All epochs."""
@@ -92,7 +92,7 @@ class Trainer:
     def parts(self) -> Iterator[tuple[int, int, NDArray[np.int64]]]:
         """The rows of all epochs in random order, between two reports: epoch, how many came before, rows."""
         n_rows = self.n_total // self.config.epochs
-        n_at_once = max(1, CHUNK_EXAMPLES // self.batch_size) * self.batch_size
+        n_at_once = max(1, PART_EXAMPLES // self.batch_size) * self.batch_size
         for epoch in range(self.config.epochs):
             order = self.random.permutation(n_rows).astype(np.int64)
             for start in range(0, n_rows, n_at_once):
@@ -123,7 +123,7 @@ class Trainer:
         from labeltree.kernels.dense.steps import train_steps
 
         train_steps(
-            self.examples, self.blocks, self.parameters, self.plan, self.buffers, rows, n_seen, step,
+            self.examples, self.chunks, self.parameters, self.plan, self.buffers, rows, n_seen, step,
             self.scratch[0], out_loss,
         )  # fmt: skip
 
@@ -134,7 +134,7 @@ class Trainer:
 
         def work(thread: int) -> None:
             train_batches(
-                self.examples, self.blocks, self.parameters, self.plan, self.buffers, rows, n_seen, step,
+                self.examples, self.chunks, self.parameters, self.plan, self.buffers, rows, n_seen, step,
                 n_threads, thread, self.scratch[thread], out_loss,
             )  # fmt: skip
 
@@ -144,21 +144,21 @@ class Trainer:
             self.buffers.sync[ABANDONED] = 1
             raise
 
-    def _prepare(self) -> tuple[Blocks, NDArray[np.float32], NDArray[np.int64], NDArray[np.int64]]:
-        """The blocks of the tree, the first biases, and the visits and positive nodes of each example."""
+    def _prepare(self) -> tuple[Chunks, NDArray[np.float32], NDArray[np.int64], NDArray[np.int64]]:
+        """The chunks of the tree, the first biases, and the visits and positive nodes of each example."""
         tree, link = self.tree, LINKS[self.config.link]
-        start, first, last = make_blocks(tree, most=1 if link.picks_label else MAX_BLOCKS)
-        blocks = Blocks(
+        start, first, last = make_chunks(tree, most=1 if link.picks_label else MAX_CHUNKS)
+        chunks = Chunks(
             tree.parent, tree.leaf_of_label, start, first, last,
             is_constant=np.zeros(len(start) - 1, np.bool_),
             link=link.kernel, picks_label=link.picks_label, seed=self.seed % 2**63,
         )  # fmt: skip
-        bias, n_visits, n_positives = _first_bias(self.examples, tree, blocks, link)
+        bias, n_visits, n_positives = _first_bias(self.examples, tree, chunks, link)
         if link.picks_label:
             is_constant = np.add.reduceat(np.isfinite(bias), start[:-1], dtype=np.int64) < 2
         else:
             is_constant = np.logical_and.reduceat(np.isinf(bias), start[:-1])
-        return blocks._replace(is_constant=is_constant), bias, n_visits, n_positives
+        return chunks._replace(is_constant=is_constant), bias, n_visits, n_positives
 
     def fitted(self) -> DenseParameters:
         return DenseParameters(self.parameters.embedding, self.parameters.weights, self.parameters.bias)
@@ -179,7 +179,7 @@ def diverged(config: Config, epoch: int) -> TrainingError:
 
 
 def _first_bias(
-    examples: Examples, tree: LabelTree, blocks: Blocks, link: Link
+    examples: Examples, tree: LabelTree, chunks: Chunks, link: Link
 ) -> tuple[NDArray[np.float32], NDArray[np.int64], NDArray[np.int64]]:
     """The frequencies of nodes as scores; and the visits and positive nodes of each example."""
     from labeltree.kernels.dense.plan import count_visits, weigh_picked
@@ -187,10 +187,10 @@ def _first_bias(
     n_visits = np.empty(len(examples.weight), np.int64)
     n_positives = np.empty(len(examples.weight), np.int64)
     node_weight = np.zeros(tree.n_nodes, np.float64)
-    count_visits(examples, blocks, n_visits, n_positives, node_weight)
+    count_visits(examples, chunks, n_visits, n_positives, node_weight)
     if link.picks_label:
         node_weight[:] = 0.0
-        weigh_picked(examples, blocks, node_weight)
+        weigh_picked(examples, chunks, node_weight)
         n_visits[:] = n_positives[:] = int(tree.depth_of_leaves.max()) + 1  # the path of one label
     return link.first_bias(node_weight, tree, total_weight(examples.weight)), n_visits, n_positives
 

@@ -10,7 +10,7 @@ import numpy as np
 from labeltree.config import Config
 from labeltree.data.rows import TrainingRows
 from labeltree.nodes import LINKS
-from labeltree.nodes.blocks import BLOCK_CHILDREN, MAX_BLOCKS
+from labeltree.nodes.chunks import CHUNK_CHILDREN, MAX_CHUNKS
 from labeltree.nodes.dense.quantized import DenseParameters, QuantizedParameters, quantize
 from labeltree.nodes.kind import Fit, FitInput, Needs, NodeKind, SavedNodes, Search, tree_fields
 from labeltree.tree import LabelTree, Shape
@@ -36,13 +36,13 @@ class _Dense(NodeKind):
         return Fit(quantize(fit_dense(given)))
 
     def needs(self, rows: TrainingRows, shape: Shape, config: Config, tree: LabelTree | None) -> Needs:
-        """The buffers of a mini-batch are two vectors per example, and one per block of siblings that it
+        """The buffers of a mini-batch are two vectors per example, and one per chunk of siblings that it
         visits: those below the root, and below one node per level and label."""
         X, Y, _ = rows
         n_vectors = X.n_columns + Y.n_labels + shape.n_inner
-        are_together = LINKS[config.link].picks_label  # then all siblings are one block
-        n_blocks = 1 if are_together else min(math.ceil(shape.n_children / BLOCK_CHILDREN), MAX_BLOCKS)
-        n_visits = 1 + n_blocks * (1 + len(Y.indices) / X.n_rows * (shape.depth - 1))
+        are_together = LINKS[config.link].picks_label  # then all siblings are one chunk
+        n_chunks = 1 if are_together else min(math.ceil(shape.n_children / CHUNK_CHILDREN), MAX_CHUNKS)
+        n_visits = 1 + n_chunks * (1 + len(Y.indices) / X.n_rows * (shape.depth - 1))
         batch_size = min(config.batch_size, X.n_rows)
         batch_bytes = int(batch_size * (2 + n_visits) * config.dim * 4)
         batch_bytes += 4 * batch_size * shape.n_children * are_together

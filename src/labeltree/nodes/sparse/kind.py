@@ -10,7 +10,7 @@ from labeltree.config import Config
 from labeltree.data.rows import TrainingRows
 from labeltree.kernels.sparse.arrays import SparseParameters, padded
 from labeltree.nodes import LINKS
-from labeltree.nodes.blocks import BLOCK_CHILDREN, chunk_starts
+from labeltree.nodes.chunks import CHUNK_CHILDREN, chunk_starts
 from labeltree.nodes.kind import Fit, FitInput, Needs, NodeKind, SavedNodes, Search, tree_fields
 from labeltree.tree import LabelTree, Shape
 
@@ -42,7 +42,7 @@ class _Sparse(NodeKind):
         return fit_sparse(given)
 
     def needs(self, rows: TrainingRows, shape: Shape, config: Config, tree: LabelTree | None) -> Needs:
-        """The largest task is the root's: weights and duals of up to a block of its children, on all rows.
+        """The largest task is the root's: weights and duals of up to a chunk of its children, on all rows.
 
         With a link that picks a label they are those of all children, on a row for each label at most.
         """
@@ -58,7 +58,7 @@ class _Sparse(NodeKind):
             weight_bytes = sampled_bytes(X, Y, tree, config, config.seed)
         kept = weight_bytes + 8 * (Y.n_labels + shape.n_inner)
         are_together = LINKS[config.link].picks_label
-        n_columns = int(padded(shape.n_children if are_together else min(shape.n_children, BLOCK_CHILDREN)))
+        n_columns = int(padded(shape.n_children if are_together else min(shape.n_children, CHUNK_CHILDREN)))
         n_examples = len(Y.indices) if are_together else X.n_rows
         n_duals = solver_of(config).n_duals(n_examples)
         task_bytes = 4 * n_columns * (X.n_columns + n_duals) + 8 * n_entries

@@ -13,7 +13,7 @@ from labeltree.data.rows import LabelRows, SparseRows
 from labeltree.kernels.sparse.arrays import Rows, padded
 from labeltree.nodes import LINKS
 from labeltree.nodes.biases import total_weight
-from labeltree.nodes.blocks import chunk_starts
+from labeltree.nodes.chunks import chunk_starts
 from labeltree.tree import LabelTree
 
 

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from labeltree.errors import CorruptedModelError
 from labeltree.kernels.sparse.arrays import SparseParameters
-from labeltree.nodes.blocks import chunk_starts
+from labeltree.nodes.chunks import chunk_starts
 from labeltree.nodes.tensors import Tensors, take_bias, take_finite
 from labeltree.storage.tensors import take_tensor
 from labeltree.tree import LabelTree
