@@ -102,7 +102,7 @@ def kernel_tree(problem: Problem, link: str) -> LabelTree:
         examples=problem.arrays(),
         parameters=problem.parameters,
         config=Config(dim=problem.parameters.weights.shape[1]),
-        blocks=SimpleNamespace(link=LINKS[link].kernel),
+        chunks=SimpleNamespace(link=LINKS[link].kernel),
     )
     rows = np.arange(len(problem.examples), dtype=np.int64)
     return LabelTree(problem.tree.parent, assign_labels(trainer, rows))  # type: ignore[arg-type]
