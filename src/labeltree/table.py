@@ -59,8 +59,9 @@ class Table(Mapping[str, T], Generic[T]):
 
     def add(self, name: str, choice: T, uses: tuple[str, ...] = ()) -> None:
         """One more choice, by a program that brings its own."""
-        if getattr(choice, "name", name) != name:
-            raise ValueError(f"{name}: the choice is named {choice.name!r}; give both one name")
+        own_name = getattr(choice, "name", name)
+        if own_name != name:
+            raise ValueError(f"{name}: the choice calls itself {own_name!r}; give both one name")
         self._entries[name] = Entry("", uses)
         self._loaded[name] = choice
 

@@ -97,7 +97,7 @@ class NodeKind(ABC):
         """Train all nodes of a tree."""
 
     def calibrated(self, parameters: Parameters, map: NDArray[np.float32]) -> Parameters:
-        """The parameters with the map of :mod:`labeltree.experts.calibration`; after a fit with held-out rows."""
+        """With the map of :mod:`labeltree.experts.calibration`, which a fit with held-out rows leads to."""
         raise NotImplementedError(f"nodes {self.name!r} hold rows out, but keep no map fitted to them")
 
     @abstractmethod
