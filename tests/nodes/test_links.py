@@ -11,11 +11,13 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 from support.problems import Problem, arrays_of, random_problem
+from support.small_data import make_toy, with_effect
 from support.strategies import sparse_rows
 
 import labeltree
 from labeltree import LabelTree
 from labeltree.config import Config
+from labeltree.errors import ParameterError
 from labeltree.experts.tree_expert import TreeExpert
 from labeltree.kernels.links import (
     apply_link,
@@ -23,6 +25,7 @@ from labeltree.kernels.links import (
     count_learned,
     judge_siblings,
     needs_siblings,
+    weigh_children,
 )
 from labeltree.nodes import LINKS
 from labeltree.nodes.dense.fitting import fit_dense
@@ -32,7 +35,11 @@ from labeltree.nodes.links import Link
 from labeltree.parallel import Pool
 from labeltree.query import make_query
 from labeltree.reference.search import log_marginals, node_scores
+from labeltree.training.driver import estimate
+from labeltree.trees import BUILDERS
 from labeltree.trees.shapes import build_complete
+
+TRAIN = make_toy(200, seed=0)
 
 # The complementary log-log link: P(node | parent) = 1 - exp(-exp(score)).
 
@@ -80,6 +87,13 @@ def _judge(link, scores, first, n_learned, positive, begin, end):
             scores[c] = rate
             loss += rate
     return loss
+
+
+@weigh_children.of(LogLog)
+def _weigh(link, scores, n):
+    for c in range(n):
+        scores[c] = -math.expm1(-math.exp(np.float64(scores[c])))
+    return 1.0
 
 
 def first_bias(weight: NDArray[np.float64], tree: LabelTree, total: float) -> NDArray[np.float32]:
@@ -139,6 +153,25 @@ def test_models_of_the_link_are_trained_saved_and_loaded(tmp_path: Path) -> None
     assert [row[0][0] for row in model.predict(["green apple", "brown fox"], 1)] == ["a", "b"]
     model.save(tmp_path / "model")
     assert labeltree.load(tmp_path / "model").predict(texts[:4]) == model.predict(texts[:4])
+
+
+@pytest.mark.parametrize("tree", BUILDERS)
+def test_every_tree_goes_with_the_link(tree: str) -> None:
+    """The learned tree moves labels by the link's probabilities."""
+    how = with_effect(tree=tree, nodes="dense", link="loglog", arity=3, dim=8, epochs=15, batch_size=16)
+    model = labeltree.train(TRAIN.texts, TRAIN.Y, **how, lr=0.1)
+    assert labeltree.train(TRAIN.texts, TRAIN.Y, **how, lr=0.1).label_trees == model.label_trees
+    found = [row[0][0] for row in model.predict(TRAIN.texts, 1)]
+    n_right = sum(label in labels for label, labels in zip(found, TRAIN.Y, strict=True))
+    assert n_right > 0.7 * len(found)
+
+
+@pytest.mark.parametrize(("nodes", "C"), [("sparse", 0.0), ("sparse", 1.0), ("both", 0.0)])
+def test_sparse_nodes_refuse_the_link_before_the_data_is_read(nodes: str, C: float, tmp_path: Path) -> None:
+    message = "sparse nodes cannot be trained with link 'loglog'; use nodes='dense'"
+    for call in (labeltree.train, estimate):
+        with pytest.raises(ParameterError, match=message):
+            call(tmp_path / "missing", nodes=nodes, link="loglog", C=C)
 
 
 def test_searches_find_what_the_link_says(problem: Problem) -> None:

@@ -139,8 +139,8 @@ class Frequencies(NodeKind):
     def take(self, saved: SavedNodes) -> Biases:
         return Biases(take_bias(saved.tensors, saved.prefix, saved.tree.n_nodes, saved.link))
 
-    def blank(self, tree: LabelTree, n_features: int, config: Config) -> Biases:
-        return Biases(np.zeros(tree.n_nodes, np.float32))
+    def blank(self, tree: LabelTree, n_features: int, bias: NDArray[np.float32], config: Config) -> Biases:
+        return Biases(bias)
 
     def search(self, tree: LabelTree, parameters: Biases, n_features: int) -> Search:
         fields = tree_fields(tree, n_features) | parameters._asdict()

@@ -12,33 +12,38 @@ from labeltree import cli
 from labeltree.config import make_config
 from labeltree.errors import DataError
 from labeltree.kernels import cache
+from labeltree.nodes import LINKS
 from labeltree.training import warming
+from labeltree.trees import BUILDERS
 
 ALL_AHEAD = """
-import importlib, pathlib
+import importlib, itertools, pathlib
+import scipy.sparse
 import labeltree, labeltree.kernels
 from labeltree.training import warming
-from labeltree.kernels.jit import Kernel
+from labeltree.kernels.jit import made
+from labeltree.nodes import KINDS, LINKS
+from labeltree.trees import BUILDERS
 source = pathlib.Path(labeltree.__file__).parents[1]
-files = (source / "labeltree" / "kernels").rglob("*.py")
-names = [".".join(path.relative_to(source).with_suffix("").parts) for path in files]
-modules = [importlib.import_module(name.removesuffix(".__init__")) for name in names]
-kernels = {value for module in modules for value in vars(module).values() if isinstance(value, Kernel)}
-signatures = lambda: {(kernel.__name__, *kernel.signatures) for kernel in kernels}
-warming.run_jobs(warming.JOBS)
+for path in (source / "labeltree" / "kernels").rglob("*.py"):
+    importlib.import_module(".".join(path.relative_to(source).with_suffix("").parts).removesuffix(".__init__"))
+signatures = lambda: {(kernel.__name__, *kernel.signatures) for kernel in made}
+warming.run_jobs(warming.jobs())
 before = signatures()
 print("never called:", *sorted(name for name, *known in before if not known))
 """
 THEN = """
 texts, labels = [f"w{i % 9} w{i % 4}" for i in range(700)], [[f"a{i % 9}", "b"] for i in range(700)]
-for options in ({}, {"nodes": "both"}, {"trees": 2}, {"balanced": False}, {"link": "hsm"}, {"l1": 0.1}):
+grid = [{"nodes": nodes, "link": link} for nodes, link in itertools.product(KINDS, LINKS)]
+grid += [{"tree": tree, "link": link} for tree, link in itertools.product(BUILDERS, LINKS)]
+for options in (*grid, {"trees": 2}, {"balanced": False}, {"l1": 0.1}):
     model = labeltree.train(texts, labels, **options)
-    for X in (texts, texts[:1]):
-        model.predict(X, 2)
-        model.predict(X, None, threshold=0.2)
-        model.predict(X, 2, search="beam")
-        model.probability(X, ["b"])
-        model.predict(X, 2, normalize=True)
+    rows = scipy.sparse.eye(3, model.n_features, dtype="f4", format="csr")
+    for X, normalize in itertools.product((texts, texts[:1], rows, rows[:1]), (False, True)):
+        model.predict(X, 2, normalize=normalize)
+        model.predict(X, None, threshold=0.2, normalize=normalize)
+        model.predict(X, 2, search="beam", normalize=normalize)
+        model.probability(X, ["b"], normalize=normalize)
 print("new:", *sorted(name for name, *_ in signatures() - before))
 """
 
@@ -54,16 +59,34 @@ def test_every_kernel_is_compiled_ahead_as_it_is_called() -> None:
 @pytest.mark.parametrize(
     ("parameters", "expected"),
     [
-        ({}, ["clusters", "sparse-search"]),
-        ({"nodes": "both"}, ["clusters", "dense-search", "sparse-search"]),
-        ({"nodes": "dense", "tree": "huffman"}, ["dense-search"]),
+        ({}, ["kmeans-plt-tree", "sparse-plt-search"]),
+        ({"nodes": "both"}, ["kmeans-plt-tree", "dense-plt-search", "sparse-plt-search"]),
+        ({"nodes": "dense", "tree": "huffman", "link": "hsm"}, ["huffman-hsm-tree", "dense-hsm-search"]),
     ],
 )
 def test_what_training_comes_to_last_is_compiled_meanwhile(
     parameters: dict[str, str], expected: list[str]
 ) -> None:
     assert warming.jobs_ahead(make_config(parameters)) == expected
-    assert set(expected) <= set(warming.JOBS)
+    assert set(expected) <= set(warming.jobs())
+
+
+def test_choices_that_a_program_adds_have_jobs() -> None:
+    LINKS.add("toy", LINKS["plt"]._replace(name="toy", sparse_loss=None))
+    BUILDERS.add("halves", BUILDERS["flat"])
+    try:
+        found = set(warming.jobs())
+    finally:
+        LINKS.remove("toy")
+        BUILDERS.remove("halves")
+    assert {"halves-plt-tree", "dense-toy-search", "sparse-toy-other-searches", "dense-toy-training"} <= found
+    assert "sparse-toy-training" not in found  # which it does not take
+
+
+def test_a_tree_from_a_file_needs_no_kernels(tmp_path: Path) -> None:
+    (tmp_path / "tree.tsv").write_text("")
+    config = make_config({"tree": str(tmp_path / "tree.tsv")})
+    assert warming.jobs_ahead(config) == ["sparse-plt-search"]
 
 
 @pytest.mark.parametrize(
@@ -111,8 +134,8 @@ def test_who_helps_takes_nothing_from_the_current_folder(
 
 def test_a_folder_gets_what_another_one_has_already(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The first job has kernels enough; all of them are in the folders of these tests."""
-    monkeypatch.setattr(warming, "JOBS", {"clusters": warming.JOBS["clusters"]})
-    warming.run_jobs(["clusters"])
+    warming.run_jobs(["kmeans-plt-tree"])
+    monkeypatch.setattr(warming, "jobs", lambda: {"kmeans-plt-tree": None})  # for those that run them, all
     compiled, folders = warming.compile_all(tmp_path, 1)
     assert "split_groups" in compiled
     assert folders == {tmp_path / cache.version()}

@@ -150,6 +150,9 @@ class _Generic(_Helper):
         return self._bodies[kind]
 
 
+made: list[Kernel] = []  # all kernels of this process, also those that :func:`kernel_of` made
+
+
 class Kernel(CPUDispatcher):
     """A function that Python calls; for other kernels it is a helper."""
 
@@ -157,6 +160,7 @@ class Kernel(CPUDispatcher):
         super().__init__(function, targetoptions=_OPTIONS | {"no_cfunc_wrapper": True})
         self._cache = MachineCode(function)
         self._helper = _Helper(function, _OPTIONS)
+        made.append(self)
 
     def compile(self, sig: Any) -> Any:
         with global_compiler_lock:  # to the end of the turn, or another thread's could begin before

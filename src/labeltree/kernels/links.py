@@ -1,7 +1,10 @@
 """Links: how the scores of siblings become probabilities, as kernels compute it.
 
 A link is a NamedTuple, whose type chooses the body of each helper below when a kernel is compiled. One more
-link is one more type with a body for each of them; the table of links (:mod:`labeltree.nodes`) names it.
+link is one more type with a body for each of the six: a search calls :func:`apply_link`,
+:func:`apply_link_alone` and :func:`needs_siblings`, training of dense nodes :func:`count_learned` and
+:func:`judge_siblings`, the learned tree :func:`weigh_children`. A type that only searches use, for normalised
+probabilities, has the first three. The table of links (:mod:`labeltree.nodes`) names a link.
 """
 
 from __future__ import annotations
@@ -57,6 +60,15 @@ def judge_siblings(link, scores, first, n_learned, positive, begin, end):
     """``scores``, those of the nodes ``first ...``, become d loss / d score for one example: its loss.
 
     ``positive[begin:end]`` are the siblings that the example has. For training, of dense nodes.
+    """
+
+
+@generic
+def weigh_children(link, scores, n):
+    """``scores[:n]`` of siblings become what their probabilities are the multiples of; returns the divisor.
+
+    For the learned tree. In double precision, unlike :func:`apply_link`: where labels go is decided by small
+    differences of means, and the exponentials of that one's results would send some of them elsewhere.
     """
 
 
@@ -191,3 +203,29 @@ def _judge_softmax(link, scores, first, n_learned, positive, begin, end):
     apply_softmax(scores, n_learned, -_FAR)
     scores[c] -= np.float32(1.0)
     return -math.log(max(1.0 - abs(scores[c]), _LEAST_LIKELIHOOD))
+
+
+@inlined
+def _exp(score):
+    return math.exp(min(max(np.float64(score), -80.0), 80.0))
+
+
+@weigh_children.of(Logistic)
+def _weigh_logistic(link, scores, n):
+    for c in range(n):
+        odds = _exp(scores[c])
+        scores[c] = odds / (1.0 + odds)
+    return 1.0
+
+
+@weigh_children.of(Softmax)
+def _weigh_softmax(link, scores, n):
+    largest = np.float64(scores[0])
+    for c in range(1, n):
+        largest = max(largest, np.float64(scores[c]))
+    for c in range(n):
+        scores[c] = _exp(scores[c] - largest)
+    total = 0.0
+    for c in range(n):
+        total += scores[c]
+    return total

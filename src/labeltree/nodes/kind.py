@@ -16,6 +16,7 @@ from labeltree.tree import LabelTree, Shape
 
 if TYPE_CHECKING:
     from labeltree.kernels.search.factory import Kernels
+    from labeltree.nodes.links import Link
 
 Parameters: TypeAlias = Any  # a NamedTuple of arrays, of the kind's own
 
@@ -85,8 +86,13 @@ class NodeKind(ABC):
 
     name: str
     scores_alike: bool  # whether a search and the score of a single label give the same bits
-    # Parameters of each way to train it, small: who runs them all has called all its kernels.
+    # Parameters of each way to train it, small: who runs them all, with every link that it takes, has called
+    # all its kernels.
     methods: tuple[dict[str, Any], ...] = ({},)
+
+    def takes(self, link: Link) -> bool:
+        """Whether it can be trained with a link."""
+        return True
 
     @abstractmethod
     def resolve(self, config: Config, n_labels: int, examples_per_label: float) -> Config:
@@ -109,8 +115,10 @@ class NodeKind(ABC):
         """The parameters that a model file has, checked: kernels take them on trust."""
 
     @abstractmethod
-    def blank(self, tree: LabelTree, n_features: int, config: Config) -> Parameters:
-        """Parameters that were not trained: every node is as likely as not, whatever the row."""
+    def blank(
+        self, tree: LabelTree, n_features: int, bias: NDArray[np.float32], config: Config
+    ) -> Parameters:
+        """Parameters that were not trained: a node's score is its bias, whatever the row."""
 
     @abstractmethod
     def search(self, tree: LabelTree, parameters: Parameters, n_features: int) -> Search:

@@ -52,7 +52,7 @@ def train(
     ``card`` are facts to keep with the model, such as ``{"licence": "CC0-1.0"}``.
     """
     config = _merge_config(config, preset, parameters)
-    check_tree(config.tree)
+    _check_choices(config)
     card = check_card({} if card is None else card)
     _check_listeners(callback, progress)
     with Pool(threads) as pool, listeners(callback, bar=progress) as report:
@@ -66,6 +66,18 @@ def train(
         report(stage("read", config, 1.0)._replace(estimate=estimate_needs(data, job)))
         experts = [expert for kind in EXPERTS.values() for expert in kind.train(job)]
     return _make_model(data, config, experts, card)
+
+
+def _check_choices(config: Config) -> None:
+    """What does not go together is better found before the data is read."""
+    check_tree(config.tree)
+    link = LINKS[config.link]
+    for kind in KINDS.parts_of(config.nodes):
+        if not KINDS[kind].takes(link):
+            others = " or ".join(repr(name) for name in KINDS.single() if KINDS[name].takes(link))
+            raise ParameterError(
+                f"{kind} nodes cannot be trained with link {config.link!r}; use nodes={others}"
+            )
 
 
 def _check_listeners(callback: Any, progress: Any) -> None:
@@ -120,7 +132,7 @@ def estimate(
 ) -> Estimate:
     """Read the data and say what training on it would need, after training a small part of it."""
     config = _merge_config(config, preset, parameters)
-    check_tree(config.tree)
+    _check_choices(config)
     with Pool(threads) as pool:
         data = read_training_data(X, Y, config, format, skip_bad_lines, given=parameters)
         data, rows = _usable_rows(data, config)

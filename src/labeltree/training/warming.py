@@ -13,70 +13,84 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from labeltree.nodes import KINDS
+from labeltree.nodes import KINDS, LINKS
 from labeltree.trees import BUILDERS
 
 if TYPE_CHECKING:
     from labeltree.config import Config
-    from labeltree.data.rows import LabelRows, SparseRows
+    from labeltree.data.rows import TrainingRows
     from labeltree.model import Model
+    from labeltree.parallel import Pool
+    from labeltree.trees.builder import TreeInput
 
 _N_ROWS, _N_LABELS = 600, 8  # enough rows for probabilities to be calibrated
 _TEXTS = [f"word{i} word{i % _N_LABELS} word{i % 7}" for i in range(_N_ROWS)]  # tables of words must grow
 _LABELS = [[f"label{i % _N_LABELS}"] for i in range(_N_ROWS)]
-_SMALL: dict[str, Any] = {"arity": 3, "max_leaves": 3}
 
 
-def _clusters() -> None:
+def jobs() -> dict[str, Callable[[], None]]:
+    """All jobs by name, those that take longest first; also for choices that a program has added."""
+    named: dict[str, Callable[[], None]] = {}
+    for link in LINKS:
+        for kind in KINDS.single():
+            if KINDS[kind].takes(LINKS[link]):
+                named[f"{kind}-{link}-training"] = partial(_train_nodes, kind, link)
+        for kind in KINDS.single():
+            named[f"{kind}-{link}-search"] = partial(_ask_blank, kind, link)
+            named[f"{kind}-{link}-other-searches"] = partial(_ask_blank_otherwise, kind, link)
+        named |= {f"{tree}-{link}-tree": partial(_build, tree, link) for tree in BUILDERS}
+    return named | {"large-trees": _build_large, "ensembles": _ensembles, "formats": _formats}
+
+
+def _train_nodes(kind: str, link: str) -> None:
+    for method in KINDS[kind].methods:
+        _train(nodes=kind, link=link, arity=3, max_leaves=3, **method)
+
+
+def _ask_blank(kind: str, link: str) -> None:
+    _ask(_blank_model(kind, link))
+
+
+def _ask_blank_otherwise(kind: str, link: str) -> None:
+    """A link that is normalised as it is has the same kernels for both."""
+    model = _blank_model(kind, link)
+    _ask_otherwise(model)
+    _ask(model, normalize=True)
+    _ask_otherwise(model, normalize=True)
+
+
+def _build(tree: str, link: str) -> None:
     from labeltree.parallel import Pool
-    from labeltree.trees.kmeans import build_kmeans
-    from labeltree.trees.profiles import label_profiles
+    from labeltree.trees.builder import build_tree
 
     with Pool(1) as pool:
-        build_kmeans(label_profiles(*_rows(), pool), arity=3, max_leaves=3, pool=pool)
+        build_tree(_tree_input(tree, link, pool), seed=1)
 
 
-def _large_clusters() -> None:
-    import numpy as np
-
+def _build_large() -> None:
     from labeltree.parallel import Pool
-    from labeltree.trees.kmeans import Split, split_large
-    from labeltree.trees.profiles import label_profiles
 
-    members, state = np.arange(_N_LABELS, dtype=np.int32), np.ones(1, np.uint64)
     with Pool(1) as pool:
-        profiles = label_profiles(*_rows(), pool, max_entries=2)
-        split_large(profiles, members, state, Split(3, False, 0.001), pool, np.empty(3, np.int64))
+        for tree, builder in BUILDERS.items():
+            builder.warm_large(_tree_input(tree, "plt", pool))
 
 
-def _search(kind: str) -> Callable[[], None]:
-    return lambda: _ask(_blank_model(kind))
-
-
-def _other_searches() -> None:
-    for kind in KINDS.single():
-        _ask_otherwise(_blank_model(kind))
-
-
-def _training(kind: str) -> Callable[[], None]:
-    return lambda: _train(*({**_SMALL, "nodes": kind, **method} for method in KINDS[kind].methods))
-
-
-def _trees_and_features() -> None:
+def _ensembles() -> None:
+    """Several trees, and features of all kinds."""
     from labeltree.features.strings import StringTable
-    from labeltree.training.driver import train
 
-    _train(*({"tree": name} for name in BUILDERS), {"word_ngrams": 2})
+    _train(word_ngrams=2)
     words = StringTable.from_strings(_TEXTS)
     words.choose_key()
     words.ids(_TEXTS)
-    ensemble = train(_TEXTS, _LABELS, trees=2)
+    ensemble = _train(trees=2)
     _ask(ensemble)
     _ask_otherwise(ensemble)
-    ensemble.label_trees[0].cost(_rows()[1])
+    ensemble.label_trees[0].cost(_rows().Y)
 
 
 def _formats() -> None:
@@ -92,17 +106,6 @@ def _formats() -> None:
         train(path, format="fasttext", weighted_words=True)
 
 
-JOBS: dict[str, Callable[[], None]] = {
-    "clusters": _clusters,
-    "large-clusters": _large_clusters,
-    **{f"{kind}-search": _search(kind) for kind in KINDS.single()},
-    "other-searches": _other_searches,
-    **{f"{kind}-training": _training(kind) for kind in KINDS.single()},
-    "trees-and-features": _trees_and_features,
-    "formats": _formats,
-}
-
-
 class Warmed(NamedTuple):
     compiled: list[str]  # kernels that were not in a folder yet
     folders: set[Path]  # where all of them are
@@ -113,9 +116,9 @@ def run_jobs(names: Iterable[str]) -> Warmed:
     from labeltree.kernels import cache
 
     collect_seldom()
-    before = len(cache.compiled)
+    before, known = len(cache.compiled), jobs()
     for name in names:
-        JOBS[name]()
+        known[name]()
     return Warmed(cache.compiled[before:], cache.used)
 
 
@@ -130,9 +133,9 @@ def compile_all(folder: Path | None = None, processes: int = 0) -> Warmed:
     from labeltree.kernels import cache
     from labeltree.parallel import available_threads
 
-    processes = min(processes or available_threads(), len(JOBS))
+    processes = min(processes or available_threads(), len(jobs()))
     with ProcessPoolExecutor(processes, get_context("spawn"), cache.warm, (folder,)) as pool:
-        parts = list(pool.map(run_jobs, [[job] for job in JOBS]))
+        parts = list(pool.map(run_jobs, [[job] for job in jobs()]))
     return Warmed(
         [name for part in parts for name in part.compiled], set().union(*(p.folders for p in parts))
     )
@@ -140,10 +143,8 @@ def compile_all(folder: Path | None = None, processes: int = 0) -> Warmed:
 
 def jobs_ahead(config: Config) -> list[str]:
     """What training comes to last: another process can compile that, while this one reads the data."""
-    from labeltree.trees.builder import builder_of
-
-    jobs = list(builder_of(config.tree).jobs)
-    return jobs + [f"{kind}-search" for kind in KINDS.parts_of(config.nodes)]
+    build = [f"{config.tree}-{config.link}-tree"] if config.tree in BUILDERS else []
+    return build + [f"{kind}-{config.link}-search" for kind in KINDS.parts_of(config.nodes)]
 
 
 def collect_seldom() -> None:
@@ -160,57 +161,68 @@ def start_ahead(names: Iterable[str]) -> None:
         subprocess.Popen(command, stdin=nothing, stdout=nothing, stderr=nothing)
 
 
-def _train(*methods: dict[str, Any]) -> None:
+def _train(**parameters: Any) -> Model:
+    """With parameters that need not have an effect."""
+    from labeltree.config import Config
     from labeltree.training.driver import train
 
-    for method in methods:
-        train(_TEXTS, _LABELS, **method)
+    return train(_TEXTS, _LABELS, config=Config(**parameters))
 
 
-def _rows() -> tuple[SparseRows, LabelRows]:
+def _rows() -> TrainingRows:
     import numpy as np
 
-    from labeltree.data.rows import LabelRows, SparseRows
+    from labeltree.data.rows import LabelRows, SparseRows, TrainingRows
 
     numbers, indptr = np.arange(_N_ROWS, dtype=np.int32), np.arange(_N_ROWS + 1, dtype=np.int64)
-    rows = SparseRows(indptr, numbers % 7, np.ones(_N_ROWS, np.float32), 7)
-    return rows, LabelRows(indptr, numbers % _N_LABELS, _N_LABELS)
+    X = SparseRows(indptr, numbers % 7, np.ones(_N_ROWS, np.float32), 7)
+    Y = LabelRows(indptr, numbers % _N_LABELS, _N_LABELS)
+    return TrainingRows(X, Y, np.ones(_N_ROWS, np.float32))
 
 
-def _blank_model(kind: str) -> Model:
-    """Two labels of equal probability, made without the kernels that train."""
+def _tree_input(tree: str, link: str, pool: Pool) -> TreeInput:
+    from labeltree.config import Config
+    from labeltree.trees.builder import TreeInput
+
+    config = Config(tree=tree, link=link, arity=3, max_leaves=3, dim=4, epochs=2, batch_size=64)
+    return TreeInput(_rows(), [f"label{i}" for i in range(_N_LABELS)], config, pool)
+
+
+def _blank_model(kind: str, link: str) -> Model:
+    """Two labels as likely as each other, made without the kernels that train."""
     import numpy as np
 
-    from labeltree.config import make_config
+    from labeltree.config import Config
     from labeltree.experts.tree_expert import TreeExpert
     from labeltree.features.strings import StringTable
     from labeltree.features.text import TextFeatures
     from labeltree.model import Model
     from labeltree.tree import LabelTree
 
-    config = make_config({"nodes": kind})
+    config = Config(nodes=kind, link=link)
     idf = np.ones(2, np.float32)
     features = TextFeatures(config, StringTable.from_strings(["one", "two"]), np.empty(0, np.int32), idf)
     tree = LabelTree.from_parents([-1, 0, 0], [-1, 0, 1])
-    expert = TreeExpert(tree, kind, KINDS[kind].blank(tree, 2, config), 2)
+    bias = LINKS[link].first_bias(np.array([1.0, 0.5, 0.5]), tree, 2.0)
+    expert = TreeExpert(tree, kind, KINDS[kind].blank(tree, 2, bias, config), 2, link)
     counts = np.ones(2, np.int64)
     return Model(config, features, StringTable.from_strings(["a", "b"]), counts, 2, [expert])
 
 
-def _ask(model: Model) -> None:
+def _ask(model: Model, **how: Any) -> None:
     """What most ask for: the best labels of rows, of a text, of texts; by a model from a file."""
-    model.predict_arrays(_vectors(model), 1, threads=1)
-    model.predict(["one"], 1)
-    pickle.loads(pickle.dumps(model)).predict(["one", "two one"], 1)
+    model.predict_arrays(_vectors(model), 1, threads=1, **how)
+    model.predict(["one"], 1, **how)
+    pickle.loads(pickle.dumps(model)).predict(["one", "two one"], 1, **how)
 
 
-def _ask_otherwise(model: Model) -> None:
+def _ask_otherwise(model: Model, **how: Any) -> None:
     rows = _vectors(model)
     for X in (rows, rows[:1]):
-        model.predict(X, 1)
-        model.predict(X, 1, search="beam")
-        model.predict(X, None, threshold=0.1)
-        model.probability(X, model.label_names[:1])
+        model.predict(X, 1, **how)
+        model.predict(X, 1, search="beam", **how)
+        model.predict(X, None, threshold=0.1, **how)
+        model.probability(X, model.label_names[:1], **how)
 
 
 def _vectors(model: Model) -> Any:

@@ -30,8 +30,6 @@ class TreeInput(NamedTuple):
 class TreeBuilder(ABC):
     """A way to put labels into a tree."""
 
-    jobs: tuple[str, ...] = ()  # that compile its kernels (labeltree.training.warming)
-
     def prepare(self, given: TreeInput) -> Any:
         """What the trees of an ensemble share, whatever their arity; most share nothing."""
         return None
@@ -39,6 +37,10 @@ class TreeBuilder(ABC):
     @abstractmethod
     def build(self, given: TreeInput, seed: int, prepared: Any) -> LabelTree:
         """The tree; ``prepared`` is what :meth:`prepare` made."""
+
+    def warm_large(self, given: TreeInput) -> None:
+        """Call, on small data, the kernels that :meth:`build` calls on large data only; most have none."""
+        return None
 
     def working_bytes(self, rows: TrainingRows, config: Config) -> int:
         """An estimate of the memory that it needs besides the rows."""

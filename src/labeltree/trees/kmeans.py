@@ -199,8 +199,6 @@ def _gather_group(profiles: SparseRows, members: NDArray[np.int32]) -> tuple[_Ro
 
 
 class _KMeans(TreeBuilder):
-    jobs = ("clusters",)
-
     def prepare(self, given: TreeInput) -> SparseRows:
         X, Y, _ = given.rows
         return label_profiles(X, Y, given.pool, ENTRIES_PER_LABEL, given.config.profiles)
@@ -211,6 +209,12 @@ class _KMeans(TreeBuilder):
             prepared, config.arity, config.max_leaves, config.kmeans_eps, seed, given.pool, config.balanced
         )
         return tree.collapse(config.collapse)
+
+    def warm_large(self, given: TreeInput) -> None:
+        X, Y, _ = given.rows
+        profiles = label_profiles(X, Y, given.pool, max_entries=2)
+        members, state = np.arange(Y.n_labels, dtype=np.int32), np.ones(1, np.uint64)
+        split_large(profiles, members, state, Split(3, False, 0.001), given.pool, np.empty(3, np.int64))
 
     def working_bytes(self, rows: TrainingRows, config: Config) -> int:
         X, Y, _ = rows

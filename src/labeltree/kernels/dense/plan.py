@@ -175,7 +175,11 @@ def count_visits(examples, chunks, out_visits, out_positives, out_node_weight):
 
 @kernel
 def weigh_picked(examples, chunks, out_node_weight):
-    """Per node the weight of the examples that have it, if one label of each is picked at random."""
+    """Per node the weight of the examples that have it, if one label of each is picked at random.
+
+    Not the sums of what :func:`labeltree.kernels.sparse.gathering.fill_shares` fills, which needs every
+    node's rows in memory, and rounds to float32.
+    """
     for row in range(len(examples.weight)):
         start, end = examples.y_indptr[row], examples.y_indptr[row + 1]
         for q in range(start, end):

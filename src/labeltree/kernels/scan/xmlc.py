@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 from labeltree.kernels.characters import is_space, skip_space
 from labeltree.kernels.jit import inlined, kernel
 from labeltree.kernels.numbers import parse_id, parse_number
+from labeltree.kernels.scan.lines import GOOD
 from labeltree.kernels.sorting import MOST_RANKED, make_key, number_of, place_of, sort_keys
 
-GOOD = 0
 BAD_LABEL = 50
 LABEL_RANGE = 51
 BAD_FEATURE = 52
@@ -41,8 +41,12 @@ class Scratch(NamedTuple):
 
 
 @inlined
-def unite_labels(labels, first, last, scratch):
-    """Sort ``labels[first:last]``, collapse equal ones except unknown ones, and return where they end."""
+def sort_labels(labels, first, last, scratch):
+    """Sort ``labels[first:last]``, collapse equal ones, and return where they end.
+
+    Unknown ones are all -1 already and stay, unlike in :func:`labeltree.kernels.text.counts.unite_labels`,
+    where equal ones can be told.
+    """
     end = first + 1
     while end < last and labels[end - 1] < labels[end]:
         end += 1
@@ -94,7 +98,7 @@ def read_labels(buffer, i, end, limits, n_labels, scratch, out_labels):
         out_labels[n_labels] = label if label < limits.n_known_labels else -1
         n_labels += 1
         if after >= end or buffer[after] != COMMA:
-            return after, GOOD, unite_labels(out_labels, first, n_labels, scratch)
+            return after, GOOD, sort_labels(out_labels, first, n_labels, scratch)
         i = after + 1
 
 

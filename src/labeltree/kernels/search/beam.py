@@ -1,7 +1,8 @@
 """Beam search: level by level, of each row's nodes on a level only the most probable ones are opened.
 
 It may miss labels that :mod:`.exact` finds, but opens a bounded number of nodes. Like that one it is written
-once for every kind of node and every link. Slow twin: :func:`labeltree.reference.search.beam_search`.
+once for every kind of node and every link. The loops that offer a node's children are alike but for where
+inner nodes go, which no helper can be told. Slow twin: :func:`labeltree.reference.search.beam_search`.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import numpy as np
 from labeltree.kernels.jit import inlined
 from labeltree.kernels.search.exact import (
     FIRST_QUEUE,
+    is_too_low,
     keep_best,
     log_of_least,
     pop,
@@ -71,7 +73,7 @@ def _search_row(nodes, link, prepared, k, beam, least_log, out_labels, out_logs)
         size = push(queue_log, queue_place, size, scores[0], 0)
     while size > 0:
         top, level, node = queue_log[0], queue_place[0] >> 32, queue_place[0] & _NODE
-        if top < least_log or (found == k and top < -out_logs[0]):
+        if is_too_low(top, least_log, out_logs, found, k):
             break
         size = pop(queue_log, queue_place, size)
         if n_opened[level] == beam:
@@ -86,7 +88,7 @@ def _search_row(nodes, link, prepared, k, beam, least_log, out_labels, out_logs)
         score_children(nodes, link, first, n, prepared, scores)
         for c in range(n):
             log_probability = top + scores[c]
-            if log_probability < least_log or (found == k and log_probability < -out_logs[0]):
+            if is_too_low(log_probability, least_log, out_logs, found, k):
                 continue
             if n_children[first + c] == 0:
                 found = keep_best(out_logs, out_labels, found, k, log_probability, label[first + c])
@@ -177,7 +179,7 @@ def _open_node(
     score_children(nodes, link, first, n, prepared, scores)
     for c in range(n):
         log_probability = node_log + scores[c]
-        if log_probability < least_log or (n_found == k and log_probability < -best_log[0]):
+        if is_too_low(log_probability, least_log, best_log, n_found, k):
             continue
         if n_children[first + c] == 0:
             n_found = keep_best(best_log, best_label, n_found, k, log_probability, label[first + c])

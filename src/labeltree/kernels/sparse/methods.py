@@ -23,7 +23,7 @@ _LEAST_SCORE = np.float32(-88.0)  # relative to the best one's: where fast_exp i
 
 
 @generic
-def change_dual(method, step, weight, positive_weight, squares, sign, scores, dual, i, out_change):
+def learn_example(method, step, weight, positive_weight, squares, sign, scores, dual, i, out_change):
     """Fill what an example adds to each child's weights, times its values, given its scores; and its duals.
 
     ``sign`` is +-1 for each child; what its positive examples count besides their weight is in
@@ -32,8 +32,8 @@ def change_dual(method, step, weight, positive_weight, squares, sign, scores, du
     """
 
 
-@change_dual.of(SquaredHinge)
-def _change_hinge(method, step, weight, positive_weight, squares, sign, scores, dual, i, out_change):
+@learn_example.of(SquaredHinge)
+def _learn_hinge(method, step, weight, positive_weight, squares, sign, scores, dual, i, out_change):
     """Coordinate descent (Hsieh et al. 2008): the variable that is best while all others stay."""
     negative = np.float32(0.5) / (method.cost * weight)
     for c in range(len(scores)):
@@ -48,8 +48,8 @@ def _change_hinge(method, step, weight, positive_weight, squares, sign, scores, 
     return np.float32(1.0)
 
 
-@change_dual.of(LogLoss)
-def _change_log(method, step, weight, positive_weight, squares, sign, scores, dual, i, out_change):
+@learn_example.of(LogLoss)
+def _learn_log(method, step, weight, positive_weight, squares, sign, scores, dual, i, out_change):
     """As for the hinge; a variable, between 0 and the cost, is kept as its logit t.
 
     The best one solves squares * (cost * sigmoid(t) - old) + y * score + t = 0. The left side is steeper than
@@ -79,8 +79,8 @@ def _change_log(method, step, weight, positive_weight, squares, sign, scores, du
     return one
 
 
-@change_dual.of(OnlineLogLoss)
-def _change_online(method, step, weight, positive_weight, squares, sign, scores, dual, i, out_change):
+@learn_example.of(OnlineLogLoss)
+def _learn_online(method, step, weight, positive_weight, squares, sign, scores, dual, i, out_change):
     one, limit = np.float32(1.0), np.float32(87.0)
     rate = method.eta * np.float32(step) ** -method.power
     negative = rate * weight
@@ -102,8 +102,8 @@ def _apply_softmax(scores, is_child):
     apply_softmax(scores, len(scores), _LEAST_SCORE)
 
 
-@change_dual.of(SoftmaxLoss)
-def _change_softmax(method, step, weight, positive_weight, squares, sign, scores, dual, i, out_change):
+@learn_example.of(SoftmaxLoss)
+def _learn_softmax(method, step, weight, positive_weight, squares, sign, scores, dual, i, out_change):
     """An example's variables are probabilities, at first those of its label; they go towards the softmax.
 
     The step (Shalev-Shwartz and Zhang 2013) is one that the dual objective never falls by.
@@ -120,8 +120,8 @@ def _change_softmax(method, step, weight, positive_weight, squares, sign, scores
     return np.float32(1.0)
 
 
-@change_dual.of(OnlineSoftmax)
-def _change_online_softmax(method, step, weight, positive_weight, squares, sign, scores, dual, i, out_change):
+@learn_example.of(OnlineSoftmax)
+def _learn_online_softmax(method, step, weight, positive_weight, squares, sign, scores, dual, i, out_change):
     rate = method.eta * np.float32(step) ** -method.power
     _apply_softmax(scores, positive_weight)
     for c in range(len(scores)):

@@ -12,7 +12,7 @@ import numpy as np
 from labeltree.kernels.jit import inlined, kernel
 from labeltree.kernels.random import shuffle
 from labeltree.kernels.sparse.arrays import FEW_LANES, LANES
-from labeltree.kernels.sparse.methods import change_dual
+from labeltree.kernels.sparse.methods import learn_example
 
 _RESTING = 0.1  # an example that moves less than this part of the tolerance rests ...
 _REST = 4  # ... until every so-many-th pass
@@ -118,7 +118,7 @@ def train_passes(method, examples, state, n_passes, tolerance, with_held_out):
                 _score_example(indices, values, start, end, weights, scores)
             for position in range(positive_indptr[i], positive_indptr[i + 1]):
                 sign[positive[position]] = 1.0
-            keep = change_dual(
+            keep = learn_example(
                 method,
                 n_seen + n_visits,
                 weight[i],

@@ -6,16 +6,12 @@ import numpy as np
 
 from labeltree.kernels.jit import inlined, kernel
 from labeltree.kernels.sorting import MOST_RANKED, make_key, number_of, place_of, sort_keys
+from labeltree.kernels.text.words import MIX_1, MIX_2, U32
 
 # Ids of tokens: words from 0 on, n-gram bucket b is FIRST_BUCKET - b.
 UNKNOWN, FIRST_BUCKET = -1, -2
 TF_COUNT, TF_LOG, TF_BINARY = range(3)
 NORM_NONE, NORM_L2, NORM_MEAN = range(3)
-
-U32 = np.uint64(32)
-# Models with n-grams depend on these numbers: a change is a new file format.
-MIX_1 = np.uint64(0x9E3779B97F4A7C15)
-MIX_2 = np.uint64(0xD6E8FEB86659FD93)
 
 
 @kernel

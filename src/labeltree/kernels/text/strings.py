@@ -18,11 +18,11 @@ from numpy.typing import NDArray
 
 from labeltree.kernels.atomic import prefetch
 from labeltree.kernels.jit import helper, inlined, kernel
+from labeltree.kernels.text.words import U1, U32
 
 EMPTY = np.uint64(0xFFFFFFFFFFFFFFFF)
 LOW = np.uint64(0xFFFFFFFF)
 NOWHERE = EMPTY  # a slot that there is not
-U1, U8, U32 = np.uint64(1), np.uint64(8), np.uint64(32)
 # A table is at most half full: of a million strings one is some 70 slots behind, their mean is half a slot.
 MOST_AWAY, MEAN_AWAY = 128, 4
 # So many strings before its turn, a string's slot and its record are prefetched: both are waited for else.

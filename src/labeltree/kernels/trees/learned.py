@@ -2,51 +2,14 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
 from labeltree.kernels.arithmetic import score_rows
 from labeltree.kernels.dense.parts import embed_row
-from labeltree.kernels.jit import generic, helper, inlined, kernel
-from labeltree.kernels.links import Logistic, Softmax
+from labeltree.kernels.jit import helper, inlined, kernel
+from labeltree.kernels.links import weigh_children
 
 _ROUNDING = 1e-9  # a mean probability that differs by less is the same
-
-
-@generic
-def weigh_children(link, scores, n):
-    """``scores[:n]`` of siblings become what their probabilities are the multiples of; returns the divisor.
-
-    In double precision and nearly to the end, unlike in training: where labels go is decided by differences
-    of means of these.
-    """
-
-
-@inlined
-def _exp(score):
-    return math.exp(min(max(np.float64(score), -80.0), 80.0))
-
-
-@weigh_children.of(Logistic)
-def _weigh_logistic(link, scores, n):
-    for c in range(n):
-        odds = _exp(scores[c])
-        scores[c] = odds / (1.0 + odds)
-    return 1.0
-
-
-@weigh_children.of(Softmax)
-def _weigh_softmax(link, scores, n):
-    largest = np.float64(scores[0])
-    for c in range(1, n):
-        largest = max(largest, np.float64(scores[c]))
-    for c in range(n):
-        scores[c] = _exp(scores[c] - largest)
-    total = 0.0
-    for c in range(n):
-        total += scores[c]
-    return total
 
 
 @kernel

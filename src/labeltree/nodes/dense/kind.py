@@ -6,6 +6,7 @@ import dataclasses
 import math
 
 import numpy as np
+from numpy.typing import NDArray
 
 from labeltree.config import Config
 from labeltree.data.rows import TrainingRows
@@ -21,10 +22,9 @@ ARITY = 16
 class _Dense(NodeKind):
     name = "dense"
     scores_alike = False  # siblings are summed in fours, a node alone is not
-    methods = tuple(
-        {"dim": 4, "epochs": 1, **steps, **link}
-        for steps in ({}, {"optimizer": "sgd", "batch_size": 1})
-        for link in ({}, {"link": "hsm"})
+    methods = (
+        {"dim": 4, "epochs": 1},
+        {"dim": 4, "epochs": 1, "optimizer": "sgd", "batch_size": 1},
     )
 
     def resolve(self, config: Config, n_labels: int, examples_per_label: float) -> Config:
@@ -54,9 +54,10 @@ class _Dense(NodeKind):
 
         return take(*saved)
 
-    def blank(self, tree: LabelTree, n_features: int, config: Config) -> QuantizedParameters:
+    def blank(
+        self, tree: LabelTree, n_features: int, bias: NDArray[np.float32], config: Config
+    ) -> QuantizedParameters:
         vectors = np.zeros((max(n_features, tree.n_nodes), config.dim), np.float32)
-        bias = np.zeros(tree.n_nodes, np.float32)
         return quantize(DenseParameters(vectors[:n_features], vectors[: tree.n_nodes], bias))
 
     def search(self, tree: LabelTree, parameters: QuantizedParameters, n_features: int) -> Search:

@@ -13,6 +13,7 @@ from labeltree.kernels.sparse.arrays import SparseParameters, padded
 from labeltree.nodes import LINKS
 from labeltree.nodes.chunks import CHUNK_CHILDREN, chunk_starts
 from labeltree.nodes.kind import Fit, FitInput, Needs, NodeKind, SavedNodes, Search, tree_fields
+from labeltree.nodes.links import Link
 from labeltree.tree import LabelTree, Shape
 
 # Seen on real data with the default settings: weights that are kept, per feature of a row and label of that
@@ -25,7 +26,10 @@ _PRODUCTS_PER_SECOND = 5e8
 class _Sparse(NodeKind):
     name = "sparse"
     scores_alike = True
-    methods = ({}, {"loss": "log"}, {"solver": "sgd"}, {"link": "hsm"}, {"link": "hsm", "solver": "sgd"})
+    methods = ({}, {"loss": "log"}, {"solver": "sgd"})
+
+    def takes(self, link: Link) -> bool:
+        return link.sparse_loss is not None
 
     def resolve(self, config: Config, n_labels: int, examples_per_label: float) -> Config:
         from labeltree.nodes.sparse.defaults import choose_arity, choose_cost
@@ -75,11 +79,13 @@ class _Sparse(NodeKind):
 
         return take(*saved)
 
-    def blank(self, tree: LabelTree, n_features: int, config: Config) -> SparseParameters:
+    def blank(
+        self, tree: LabelTree, n_features: int, bias: NDArray[np.float32], config: Config
+    ) -> SparseParameters:
         from labeltree.nodes.sparse.packing import join_chunks
 
         starts = chunk_starts(tree)
-        nothing, bias = [None] * (len(starts) - 1), np.zeros(tree.n_nodes, np.float32)
+        nothing = [None] * (len(starts) - 1)
         return join_chunks(nothing, starts, np.zeros(tree.n_nodes, np.bool_), bias, (1.0, 0.0))
 
     def search(self, tree: LabelTree, parameters: SparseParameters, n_features: int) -> Search:

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labeltree.config import Config
-from labeltree.errors import ParameterError, TrainingError
+from labeltree.errors import TrainingError
 from labeltree.kernels.sparse.arrays import (
     LANES,
     Gathered,
@@ -207,6 +207,5 @@ SOLVERS: dict[tuple[str, str], Solver] = {
 def solver_of(config: Config, n_children: int = 1) -> Solver:
     """The way to train so many siblings."""
     of_siblings = LINKS[config.link].sparse_loss
-    if of_siblings is None:
-        raise ParameterError(f"sparse nodes cannot be trained with link {config.link!r}; use nodes='dense'")
+    assert of_siblings is not None, "what the nodes do not take is refused before"
     return SOLVERS[config.solver, of_siblings(config.loss, n_children)]
