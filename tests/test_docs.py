@@ -155,4 +155,4 @@ def option_lists() -> list[tuple[str, str]]:
 def test_options_that_stand_together_have_an_effect(page: str, options: str) -> None:
     with click.Context(commands.train) as context:
         commands.train.parse_args(context, ["data", *options.split()])
-        make_config(given_parameters(context, None), preset=context.params["preset"])
+        make_config(given_parameters(context), preset=context.params["preset"])
