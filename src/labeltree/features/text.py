@@ -185,7 +185,7 @@ class TextFeatures(Features):
 
 
 class ShortText:
-    """A ``table`` for :func:`transform_text`: the features' arrays and one thread's own ones, by address."""
+    """The table of ``kernels/text/short.py``: where the features' arrays are, and one thread's own ones."""
 
     def __init__(self, features: TextFeatures) -> None:
         config = features.config

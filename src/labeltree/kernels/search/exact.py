@@ -1,6 +1,6 @@
 """Search in a label tree: exact top k, all labels above a threshold, marginals of given labels.
 
-One search for every kind of node and every link, inlined into their kernels (:mod:`.kernels`): how nodes are
+One search for every kind of node and every link, inlined into their kernels (:mod:`.factory`): how nodes are
 scored, and what that means, is resolved by the types of ``nodes`` and ``link`` when compiled.
 Slow twins: :mod:`labeltree.reference.search`.
 """
