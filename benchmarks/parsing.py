@@ -16,7 +16,7 @@ import json
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from unittest import mock
 
@@ -25,7 +25,9 @@ import orjson
 from benchmarks.datasets import MissingData, data_file
 from labeltree.config import make_config
 from labeltree.data.bad_lines import BadLines
-from labeltree.data.reading import read_blocks
+from labeltree.data.formats import FORMATS
+from labeltree.data.opening import Source
+from labeltree.data.rows import Block
 from labeltree.features.splitting import split_block
 from labeltree.features.strings import StringTable
 from labeltree.features.text import TextFeatures
@@ -35,18 +37,22 @@ RUNS = 5
 DATA_SETS = ("debian-debtags", "wordnet-hypernyms", "llms4subjects-all")
 
 
+def blocks_of(path: Path, fmt: str = "fasttext") -> Iterator[Block]:
+    return FORMATS[fmt].content(Source(path), BadLines())
+
+
 def read_only(path: Path, fmt: str = "fasttext") -> int:
-    return sum(block.n_rows for block in read_blocks(path, fmt, bad_lines=BadLines()))
+    return sum(block.n_rows for block in blocks_of(path, fmt))
 
 
 def fit(path: Path, fmt: str = "fasttext") -> object:
-    return TextFeatures.fit(read_blocks(path, fmt, bad_lines=BadLines()), make_config())
+    return TextFeatures.fit(blocks_of(path, fmt), make_config())
 
 
 def learn(path: Path) -> tuple[StringTable, StringTable]:
     """Every word and label of the file gets an id."""
     words, labels = StringTable(), StringTable()
-    for block in read_blocks(path, "fasttext", bad_lines=BadLines()):
+    for block in blocks_of(path):
         for batch in split_block(block, make_config(), BadLines()):
             words.insert(batch.words, batch.n_words)
             labels.insert(batch.labels, batch.n_labels)
@@ -55,7 +61,7 @@ def learn(path: Path) -> tuple[StringTable, StringTable]:
 
 def look_up(path: Path, words: StringTable, labels: StringTable) -> int:
     n_words = 0
-    for block in read_blocks(path, "fasttext", bad_lines=BadLines()):
+    for block in blocks_of(path):
         for batch in split_block(block, make_config(), BadLines()):
             words.find(batch.words, batch.n_words)
             labels.find(batch.labels, batch.n_labels)

@@ -112,7 +112,7 @@ def write_page(
     command: str, roofs: dict[str, float], results: Sequence[Result], missing: Sequence[str]
 ) -> str:
     lines = [
-        "# Roofline",
+        "# Roofline of dense nodes",
         "",
         f"Printed by `{command}`, whose description says what is counted: the least work that the method "
         "asks for, against what one thread of this machine can do. FMA, L2 and memory are the times that the "

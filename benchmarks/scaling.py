@@ -1,12 +1,13 @@
-"""How training and prediction grow with the numbers of labels and of documents, on generated data.
+"""How training and prediction with dense nodes grow with labels and documents, on generated data.
 
     python -m benchmarks.scaling [--labels 1e3,1e4,1e5,1e6] [--documents 1e4,1e5,1e6] [--rounds 3]
                                  [--output FOLDER] [--page docs/scaling.md] [--rewrite] [--quick]
 
 First the labels vary with --fixed-documents documents, then the documents with --fixed-labels labels; all
-else is that of Amazon-670K (`benchmarks/generate.py` says how documents are drawn), and the parameters are
-labeltree's defaults unless given. All sizes are trained, then all are predicted with in rounds, so that a
-slow minute falls on one round and not on one size; each step is a process of its own, with warm kernels.
+else is that of Amazon-670K (`benchmarks/generate.py` says how documents are drawn), and the parameters of
+dense nodes are labeltree's defaults unless given. All sizes are trained, then all are predicted with in
+rounds, so that a slow minute falls on one round and not on one size; each step is a process of its own, with
+warm kernels.
 
 Each finished step is a line of FOLDER/runs.jsonl: a second start measures only what is missing there. Steps
 of another source, machine or number of CPUs count as missing. The models stay in FOLDER/models until all

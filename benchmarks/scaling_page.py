@@ -119,12 +119,12 @@ def write_page(
     first = results[0]
     shape = first["shape"]
     lines = [
-        "# Scaling",
+        "# Scaling of dense nodes",
         "",
         f"Printed by `{command}`: generated data (`benchmarks/generate.py`), {shape['n_features']:,} "
         f"features, {shape['labels_per_document']} labels per document with frequencies of a power law, "
         f"{shape['features_per_document']} words per document (this number is an assumption). Parameters: "
-        f"{first['parameters'] or 'the defaults'}.",
+        f"`--nodes dense`, else {first['parameters'] or 'the defaults'}.",
         "",
         f"{first['machine']}; {first['cpus']} CPUs could be used. Training on {first['threads'] or 'all'} "
         f"threads, once; prediction on one (k=5), by exact search and by a beam of {BEAM}, in "

@@ -13,8 +13,8 @@ import numpy as np
 from fuzz.target import Target, file_of
 from labeltree.config import Config, make_config
 from labeltree.data.bad_lines import BadLines
+from labeltree.data.formats import FORMATS, TextFormat
 from labeltree.data.opening import Source
-from labeltree.data.reading import read_blocks
 from labeltree.data.rows import LabelRows, SparseRows
 from labeltree.data.xmlc import read_xmlc
 from labeltree.errors import DataError, LabelTreeError, ParameterError, TreeError
@@ -63,8 +63,11 @@ def check_reading(content: bytes, read: Callable[[Path, BadLines, int], Read]) -
 
 
 def text_reader(fmt: str, config: Config) -> Callable[[bytes], bool]:
+    found = FORMATS[fmt]
+    assert isinstance(found, TextFormat)
+
     def read(path: Path, bad_lines: BadLines, block_bytes: int) -> Read:
-        blocks = read_blocks(path, fmt, bad_lines=bad_lines, block_bytes=block_bytes)
+        blocks = found.blocks(Source(path), bad_lines, block_bytes)
         _, _, rows, labels = TextFeatures.fit(blocks, config, bad_lines)
         return rows, labels, bad_lines.skipped
 

@@ -279,12 +279,12 @@ def test_what_a_file_gives_may_need_what_is_given_elsewhere(tmp_path: Path) -> N
 
 def test_some_parameters_need_texts() -> None:
     config = make_config({"tf": "count", "ngram_buckets": 9, "word_ngrams": 2})
-    check_effects(config, ["tf", "word_ngrams", "ngram_buckets"], input="text")
+    check_effects(config, dict.fromkeys(["tf", "word_ngrams", "ngram_buckets"], ""), input="text")
     for name in ("label_prefix", "weighted_words", "lowercase", "min_count", "word_ngrams", "ngram_buckets",
                  "tf", "idf"):  # fmt: skip
         with pytest.raises(ParameterError, match=f"{name}=.* where input is vectors: it needs input=text"):
-            check_effects(config, [name], input="vectors")
-    check_effects(config, ["row_norm", "C"], input="vectors")
+            check_effects(config, {name: ""}, input="vectors")
+    check_effects(config, dict.fromkeys(["row_norm", "C"], ""), input="vectors")
 
 
 def test_effective_parameters() -> None:

@@ -1,4 +1,5 @@
-"""Every command and every Python snippet of the README and the docs runs, on small generated data.
+"""Every command and every Python snippet of the README and the docs runs, on small generated data; and every
+file, module and name that pages and docstrings speak of exists.
 
 The blocks of a page run in one folder, one after another, as a reader would run them. A block without a
 language is commands if a line of it starts like one, else a drawing or data. Not run are commands that
@@ -8,11 +9,14 @@ install something (pip), ``labeltree warm-up``, which compiles for minutes, and 
 
 from __future__ import annotations
 
+import ast
+import builtins
 import gzip
 import importlib.util
 import io
 import json
 import logging
+import pkgutil
 import re
 import shlex
 from collections.abc import Iterator
@@ -155,4 +159,71 @@ def option_lists() -> list[tuple[str, str]]:
 def test_options_that_stand_together_have_an_effect(page: str, options: str) -> None:
     with click.Context(commands.train) as context:
         commands.train.parse_args(context, ["data", *options.split()])
-        make_config(given_parameters(context, None), preset=context.params["preset"])
+        make_config(given_parameters(context), preset=context.params["preset"])
+
+
+SOURCE = Path(labeltree.__file__).parent
+MODULES = sorted(SOURCE.rglob("*.py"))
+ROLE = re.compile(r":(?:mod|func|class|meth|data):`~?([.\w]+)`")
+CODE = re.compile(r"`([^`\n]+)`")
+LINK = re.compile(r"\]\((?!https?://|#)([^)#\s]+)")
+FILE = re.compile(r"(?<![\w./*-])((?:[a-z_][\w.-]*/)+(?:[\w.-]*\w)?|[a-z_]+\.py)(?![\w/*])")
+VARIES = re.compile(r"\b[A-Z]+\b|__pycache__")  # capitals stand for something; what is compiled may be there
+DOTTED = re.compile(r"(?<![\w./-])((?:labeltree|benchmarks|experiments|fuzz)(?:\.\w+)+)(?![/\w-])")
+
+
+def is_file(name: str, page: Path) -> bool:
+    """Of the repository, the package or the page's folder; a name without a folder may be anywhere in it."""
+    if "/" not in name:
+        return any(SOURCE.rglob(name)) or (ROOT / name).exists()
+    return any((folder / name).exists() for folder in (ROOT, SOURCE.parent, SOURCE, page.parent))
+
+
+def is_named(target: str) -> bool:
+    """Whether a dotted name is a module, or something that one has."""
+    try:
+        pkgutil.resolve_name(target)
+    except (ImportError, AttributeError):
+        return False
+    return True
+
+
+def missing_names(text: str, page: Path) -> Iterator[str]:
+    """Files and modules that are named in code, but are not there."""
+    for code in CODE.findall(text):
+        yield from (name for name in FILE.findall(code) if not (VARIES.search(name) or is_file(name, page)))
+        yield from (name for name in DOTTED.findall(code) if not is_named(name))
+
+
+@pytest.mark.parametrize("page", [*PAGES, ROOT / "CONTRIBUTING.md"], ids=lambda page: page.name)
+def test_files_and_modules_that_pages_name_exist(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    assert list(missing_names(text, page)) == []
+    assert [link for link in LINK.findall(text) if not (page.parent / link).exists()] == []
+
+
+def names_in(module: ast.Module) -> set[str]:
+    """All that a module defines, at any level, or imports."""
+    found = set(dir(builtins))
+    for node in ast.walk(module):
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            found.add(node.name)
+        elif isinstance(node, ast.Import | ast.ImportFrom):
+            found |= {(alias.asname or alias.name).partition(".")[0] for alias in node.names}
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            found.add(node.id)
+    return found
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(SOURCE)))
+def test_what_docstrings_name_exists(path: Path) -> None:
+    module = ast.parse(path.read_text(encoding="utf-8"))
+    package = ".".join(("labeltree", *path.relative_to(SOURCE).parts[:-1]))
+    documented = ast.Module | ast.ClassDef | ast.FunctionDef
+    text = "\n".join(ast.get_docstring(n) or "" for n in ast.walk(module) if isinstance(n, documented))
+    own = names_in(module)
+    for target in ROLE.findall(text):
+        full = f"{package}{target}" if target.startswith(".") else target
+        known = is_named(full) if full.startswith("labeltree") else full.partition(".")[0] in own
+        assert known, target
+    assert list(missing_names(text, path)) == []

@@ -283,7 +283,7 @@ def test_a_file_read_in_blocks_is_the_whole(
     path = tmp_path / "test.txt"
     path.write_text(write_fasttext(TEST) + "__label__new __label__new __label__newer words\n")
     whole_rows, whole_labels, _ = text_model.read(path)
-    monkeypatch.setattr("labeltree.data.reading.read_blocks.__kwdefaults__", {"block_bytes": 300})
+    monkeypatch.setattr("labeltree.data.opening.BLOCK_BYTES", 300)
     rows, labels, _ = text_model.read(path)
     assert same(rows[:3], whole_rows[:3])
     assert same(labels[:2], whole_labels[:2])

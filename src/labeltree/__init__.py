@@ -1,4 +1,4 @@
-"""labeltree: tag texts or sparse vectors with the few labels that fit, out of millions, with honest odds."""
+"""labeltree: tag texts or vectors with the few labels that fit of millions, with honest probabilities."""
 
 from __future__ import annotations
 

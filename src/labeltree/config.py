@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import dataclasses
 import tomllib
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from labeltree.errors import ParameterError, show
 from labeltree.nodes import KINDS, LINKS
@@ -361,6 +361,17 @@ PRESETS: dict[str, dict[str, Any]] = {
 }
 
 
+Given = Mapping[str, str]  # names of parameters that someone asked for, and how messages say where
+NO_PARAMETERS: Given = {}
+
+
+class AskedConfig(NamedTuple):
+    """A config, and what was asked for by name: that must have an effect, on the data too."""
+
+    config: Config
+    given: Given
+
+
 def make_config(
     values: Mapping[str, Any] | None = None,
     *,
@@ -372,30 +383,39 @@ def make_config(
 
     What the file and ``values`` give must have an effect; what the others give need not.
     """
+    return ask_config(values, preset=preset, file=file, config=config).config
+
+
+def ask_config(
+    values: Mapping[str, Any] | None = None,
+    *,
+    preset: str | None = None,
+    file: str | Path | None = None,
+    config: Config | None = None,
+) -> AskedConfig:
+    """As :func:`make_config`, for training: what is asked for may have no effect on the data."""
     if preset is not None and preset not in PRESETS:
         raise ParameterError(f"preset must be one of {', '.join(sorted(PRESETS))}, but is {show(preset)}")
     in_file = {} if file is None else read_parameters(file)
-    given = _parsed(values or {})
+    own = _parsed(values or {})
     base = config or Config()
-    made = dataclasses.replace(base, **{**PRESETS.get(preset or "", {}), **in_file, **given}).validate()
-    check_effects(made, given)
-    try:
-        check_effects(made, [name for name in in_file if name not in given])
-    except ParameterError as error:
-        raise ParameterError(f"config file {file}: {error}") from error
-    return made
+    made = dataclasses.replace(base, **{**PRESETS.get(preset or "", {}), **in_file, **own}).validate()
+    in_file_only = dict.fromkeys((name for name in in_file if name not in own), f"config file {file}: ")
+    asked = AskedConfig(made, {**dict.fromkeys(own, ""), **in_file_only})
+    check_effects(*asked)
+    return asked
 
 
-def check_effects(config: Config, given: Iterable[str], **facts: str) -> None:
+def check_effects(config: Config, given: Given, **facts: str) -> None:
     """Raise an error where a given parameter has no effect, as far as that is known.
 
     ``facts`` are those of the data: its ``input``, text or vectors.
     """
     values, needs_of = {**config.to_dict(), **facts}, _needs()
-    for name in given:
+    for name, place in given.items():
         need = unmet_need(name, values, needs_of)
         if need is not None:
-            raise ParameterError(without_effect(name, need, values))
+            raise ParameterError(f"{place}{without_effect(name, need, values)}")
 
 
 def effective(config: Config, **facts: str) -> dict[str, Any]:

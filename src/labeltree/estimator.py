@@ -21,7 +21,7 @@ from labeltree.data.memory import row_weights
 from labeltree.data.rows import LabelRows, pointers
 from labeltree.errors import DataError, ParameterError, show
 from labeltree.parameter import Parameter, check_names, parsed, plain
-from labeltree.query import DEFAULT_BEAM, check_search
+from labeltree.query import DEFAULT_BEAM, Query, make_query
 from labeltree.training.driver import train
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
@@ -103,7 +103,7 @@ class LabelTreeClassifier(ClassifierMixin, BaseEstimator):
             features = [features[row] for row in kept] if isinstance(features, list) else features[kept]
             indicator, weights = indicator[kept], weights[kept]
         values = self._given_parameters()
-        check_search(self.search, self.beam)
+        self._query(1)  # what cannot be searched for is told before the training
         # Trained by column numbers, so that lists and matrices of the same labels give the same model.
         names = [str(label) for label in target.classes.tolist()]
         if "" in names:
@@ -181,9 +181,11 @@ class LabelTreeClassifier(ClassifierMixin, BaseEstimator):
         return float(np.average(hits, weights=row_weights(sample_weight, n_rows)))
 
     def _topk(self, features: Any, k: int) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
-        return self.model_.predict_arrays(
-            features, k, search=self.search, beam=self.beam, threads=self.threads
-        )
+        return self.model_.best(features, self._query(k), self.threads)
+
+    def _query(self, k: int) -> Query:
+        """For at most as many labels as there are."""
+        return make_query(k, search=self.search, beam=self.beam)
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "model_")

@@ -261,10 +261,7 @@ class Model:
         return _of_bytes, (parts_to_bytes(self._parts()),), {name: getattr(self, name) for name in told}
 
     def _parts(self) -> Parts:
-        return Parts(
-            self.config, self.features, self.labels, self.label_counts, self.n_examples, self.experts,
-            self.card, self.version,
-        )  # fmt: skip
+        return Parts(**{name: getattr(self, name) for name in Parts._fields})
 
     def _rows(self, X: Any) -> SparseRows:
         """X in the model's features, ready for the experts."""
@@ -273,12 +270,12 @@ class Model:
 
 def load(path: str | Path, *, verify: bool = True) -> Model:
     """Map a saved model into memory. ``verify=False`` skips the digest, for an instant start."""
-    return Model(*read_parts(path, verify=verify))
+    return Model(**read_parts(path, verify=verify)._asdict())
 
 
 def _of_bytes(content: bytes) -> Model:
     """What a pickle of a model calls."""
-    return Model(*parts_of_bytes(content))
+    return Model(**parts_of_bytes(content)._asdict())
 
 
 def _row(rows: SparseRows, i: int) -> tuple[NDArray[np.int32], NDArray[np.float32]]:

@@ -11,6 +11,8 @@ from typing import Any, NamedTuple
 
 from labeltree.errors import ParameterError, UnknownParameterError, show
 
+MOST_IDS = 2**31 - 1  # labels, features, strings and nodes: kernels number them by 32-bit integers
+
 # How configuration files spell a truth value that reaches us as a string.
 _TRUTHS = {"true": True, "yes": True, "on": True, "1": True,
            "false": False, "no": False, "off": False, "0": False}  # fmt: skip

@@ -10,7 +10,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from labeltree.errors import ParameterError, show
-from labeltree.parameter import plain
+from labeltree.parameter import MOST_IDS, plain
 
 if TYPE_CHECKING:
     import numpy as np
@@ -23,7 +23,6 @@ IF_UNKNOWN = (WITH_LABELS, "nothing")  # what a row gets that has no word or fea
 ALL = 0  # as a k: no limit but the threshold
 MOST_RANKS = 1_000_000
 _WIDEST = 1 << 31  # more than any tree has nodes, and kernels can count so far
-_MOST_LABELS = (1 << 31) - 1  # of a model: their ids are 32-bit integers
 
 
 class Query(NamedTuple):
@@ -82,8 +81,8 @@ def check_columns(k: Any) -> int:
             f"k must be at least 1, but is {k!r}, and arrays have k columns; predict and predict_rows "
             "give all labels above a threshold"
         )
-    if n_columns > _MOST_LABELS:
-        raise ParameterError(f"k must be at most {_MOST_LABELS}, but is {show(k)}; give the number of labels")
+    if n_columns > MOST_IDS:
+        raise ParameterError(f"k must be at most {MOST_IDS}, but is {show(k)}; give the number of labels")
     return n_columns
 
 

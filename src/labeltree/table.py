@@ -59,9 +59,6 @@ class Table(Mapping[str, T], Generic[T]):
 
     def add(self, name: str, choice: T, uses: tuple[str, ...] = ()) -> None:
         """One more choice, by a program that brings its own."""
-        own_name = getattr(choice, "name", name)
-        if own_name != name:
-            raise ValueError(f"{name}: the choice calls itself {own_name!r}; give both one name")
         self._entries[name] = Entry("", uses)
         self._loaded[name] = choice
 

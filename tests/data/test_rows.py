@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from labeltree.data.rows import LabelRows, SparseRows, join_labels, join_rows, pointers
+from labeltree.data.rows import LabelRows, SparseRows, distinct_labels, join_labels, join_rows, pointers
 
 
 @pytest.mark.parametrize(
@@ -48,6 +48,15 @@ def test_joined_parts_are_the_whole(cuts: list[int]) -> None:
     assert labels.indptr.tolist() == whole.indptr.tolist()
     assert labels.indices.tolist() == whole.indices.tolist()
     assert labels.indices.dtype == np.int32
+
+
+def test_distinct_labels_are_sorted_and_unique_but_for_unknown_ones() -> None:
+    rows = np.array([2, 0, 2, 0, 2, 2, 2], np.int64)
+    ids = np.array([5, 3, 1, 3, 5, -1, -1], np.int32)
+    indptr, merged = distinct_labels(rows, ids, 4)
+    assert indptr.tolist() == [0, 1, 1, 5, 5]
+    assert merged.tolist() == [3, -1, -1, 1, 5]
+    assert merged.dtype == np.int32
 
 
 def test_no_parts_are_no_rows() -> None:

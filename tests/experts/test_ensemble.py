@@ -21,7 +21,7 @@ from support.strategies import (
 
 from labeltree.data.rows import SparseRows
 from labeltree.errors import DataError, ParameterError
-from labeltree.experts.ensemble import best_of_rows, merge_labels
+from labeltree.experts.ensemble import best_of_rows
 from labeltree.experts.tree_expert import TreeExpert
 from labeltree.query import make_query
 from labeltree.reference import search as reference
@@ -238,11 +238,3 @@ def test_bad_labels() -> None:
     with pytest.raises(DataError, match="label id 3 is not below 3"):
         model.probability_rows(X, label_rows([{3}], 4))
     assert model.probability(X, []).shape == (1, 0)
-
-
-def test_merge_labels_sorts_and_drops_doubles() -> None:
-    rows = np.array([2, 0, 2, 0, 2], np.int64)
-    ids = np.array([5, 3, 1, 3, 5], np.int32)
-    indptr, merged = merge_labels(rows, ids, 4)
-    assert indptr.tolist() == [0, 1, 1, 3, 3]
-    assert merged.tolist() == [3, 1, 5]

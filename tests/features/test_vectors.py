@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from labeltree.config import make_config
+from labeltree.config import Config, make_config
 from labeltree.data.rows import SparseRows
 from labeltree.errors import CorruptedModelError, DataError
 from labeltree.features.vectors import VectorFeatures
@@ -23,11 +23,15 @@ def make_rows(rows: list[list[float]]) -> SparseRows:
     return SparseRows(indptr, np.array(columns, np.int32), np.array(flat, np.float32), 10)
 
 
+def fitted_rows(rows: SparseRows, config: Config) -> SparseRows:
+    return VectorFeatures.fit(VectorFeatures.content(rows), config).rows
+
+
 @given(st.lists(st.lists(values, max_size=9), max_size=5), st.sampled_from(["l2", "mean", "none"]))
 def test_rows_are_normalised_as_in_reference(rows: list[list[float]], row_norm: str) -> None:
     given_rows = make_rows(rows)
     before = given_rows.values.copy()
-    _, normal = VectorFeatures.fit(given_rows, make_config({"row_norm": row_norm}))
+    normal = fitted_rows(given_rows, make_config({"row_norm": row_norm}))
     expected = [v for row in rows for v in normalize_row(dict(enumerate(row)), row_norm).values()]
     np.testing.assert_allclose(normal.values, expected, rtol=1e-6, atol=1e-45)
     assert np.array_equal(normal.indptr, given_rows.indptr)
@@ -39,7 +43,7 @@ def test_read_only_input_is_fine() -> None:
     rows = make_rows([[3, 4]])
     for array in rows[:3]:
         array.flags.writeable = False
-    _, normal = VectorFeatures.fit(rows, make_config())
+    normal = fitted_rows(rows, make_config())
     np.testing.assert_allclose(normal.values, [0.6, 0.8])
 
 

@@ -27,7 +27,7 @@ def test_every_version_has_its_files() -> None:
     assert set(versions.values()) == set(range(1, FORMAT_VERSION + 1))
     names = {f"{name}-{FORMAT_VERSION}.labeltree" for name in golden_models()}
     assert names == {name for name, version in versions.items() if version == FORMAT_VERSION}, (
-        "write them with `python -m tests.support.make_golden`"
+        "write them with `PYTHONPATH=tests python -m support.make_golden`"
     )
 
 

@@ -1,4 +1,4 @@
-"""Words that someone has chosen: their hashes (kernels/text.py) are what they should be."""
+"""Words that someone has chosen: their hashes (kernels/text/words.py) are what they should be."""
 
 from __future__ import annotations
 

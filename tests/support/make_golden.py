@@ -1,6 +1,7 @@
-"""Writes the golden model files of the present version: ``python -m tests.support.make_golden [folder]``.
+"""Writes the golden model files of the present version: ``PYTHONPATH=tests python -m support.make_golden``.
 
-Files that are there already stay as they are, for ever: those of an earlier version cannot be made again.
+It writes to another folder if one is given. Files that are there already stay as they are, for ever: those of
+an earlier version cannot be made again.
 """
 
 from __future__ import annotations

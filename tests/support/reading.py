@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from pathlib import Path
 from typing import Any, NamedTuple
 from unittest import mock
 
 from labeltree.data.bad_lines import BadLines
-from labeltree.data.reading import read_blocks
+from labeltree.data.formats import TextFormat, check_format, find_format
+from labeltree.data.opening import BLOCK_BYTES, Source
 from labeltree.data.rows import Block
 from labeltree.reference.scan import TextRow
 
@@ -16,6 +18,17 @@ from labeltree.reference.scan import TextRow
 class Read(NamedTuple):
     rows: list[TextRow]
     bad: list[int]  # numbers of the lines that were left out
+
+
+def read_blocks(
+    path: str | Path | Source, fmt: str = "auto", *, bad_lines: BadLines, block_bytes: int = BLOCK_BYTES
+) -> Iterator[Block]:
+    """The rows of a text file; it is opened and its format found at once."""
+    check_format(fmt)
+    source = path if isinstance(path, Source) else Source(path)
+    found = find_format(fmt, source)
+    assert isinstance(found, TextFormat)
+    return found.blocks(source, bad_lines, block_bytes)
 
 
 def rows_of(blocks: Iterable[Block]) -> list[TextRow]:

@@ -1,4 +1,4 @@
-"""The command line: ``labeltree train | test | predict | prob | compare-search | inspect | demo | warm-up``.
+"""The command line: a function per command, and ``main``.
 
 The commands only arrange: what they do is in the modules they import when they run, so that ``--help`` stays
 instant. Results go to standard output, everything else to standard error.
@@ -21,6 +21,7 @@ try:
         GroupedCommand,
         OutputFile,
         Ranks,
+        SavingCommand,
         card_option,
         check_output,
         config_options,
@@ -28,7 +29,6 @@ try:
         given_parameters,
         input_files,
         json_option,
-        memory_hint,
         model_argument,
         normalize_option,
         refuse_beside,
@@ -45,9 +45,9 @@ try:
         report_skipped,
     )
     from labeltree.cli.warm_up import warm_up
-    from labeltree.config import Config, make_config
+    from labeltree.config import Config, ask_config
     from labeltree.errors import LabelTreeError, ParameterError
-    from labeltree.query import check_search, make_query
+    from labeltree.query import make_query
     from labeltree.storage.card import card_of_options
 except KeyboardInterrupt:  # Ctrl-C right after the start: `main` is not there yet to say so
     sys.stderr.write("Interrupted.\n")
@@ -63,7 +63,11 @@ def cli() -> None:
     """Tag texts with the few labels that fit, out of millions, with honest probabilities."""
 
 
-@cli.command(cls=GroupedCommand)
+@cli.command(
+    cls=GroupedCommand,
+    saving="`labeltree train --dry-run` estimates what is needed, and fewer --trees, a larger --prune or "
+    "--min-count, or for dense nodes a smaller --dim or --batch-size, needs less",
+)
 @click.argument("data")
 @click.option("-o", "--output", type=OutputFile(), metavar="MODEL", help="The file to write.")
 @format_option
@@ -99,10 +103,9 @@ def train(
     if dry_run:
         others = {"--output": output, "--card": card, "--quiet": quiet, "--verbose": verbose}
         refuse_beside("--dry-run, which only estimates", others)
-    given = given_parameters(context, config_file)
-    config = make_config(given, preset=preset)
+    asked = ask_config(given_parameters(context), preset=preset, file=config_file)
     facts = card_of_options(card)
-    reading: dict[str, Any] = dict(preset=preset, format=fmt, skip_bad_lines=skip_bad_lines, **given)
+    reading: dict[str, Any] = dict(config=asked, format=fmt, skip_bad_lines=skip_bad_lines)
     if dry_run:
         from labeltree.cli.reports import estimate_lines
         from labeltree.training.driver import estimate
@@ -111,13 +114,13 @@ def train(
         return
     if output is None:
         raise click.UsageError("Missing option '-o' / '--output': the file to write the model to.", context)
-    check_output(output, inputs=input_files(data, config, config_file))
+    check_output(output, inputs=input_files(data, asked.config, config_file))
     started = time.perf_counter()
     from labeltree.cli.reports import training_lines
     from labeltree.training import driver
     from labeltree.training.progress import ProgressBar
 
-    helped = help_with_compiling(config, threads=threads, quiet=quiet)
+    helped = help_with_compiling(asked.config, threads=threads, quiet=quiet)
     with helped, ProgressBar(quiet=quiet, verbose=verbose) as bar:
         model = driver.train(data, **reading, threads=threads, callback=bar, card=facts)
     model.save(output)
@@ -127,7 +130,7 @@ def train(
         print_lines(training_lines(model, output, seconds, bar.losses), err=True)
 
 
-@cli.command()
+@cli.command(cls=SavingCommand, saving="a smaller -k, or DATA in several files, needs less")
 @model_argument
 @click.argument("data")
 @click.option(
@@ -153,24 +156,22 @@ def test(
     skip_bad_lines: bool,
     threads: int,
 ) -> None:
-    """Score MODEL on DATA: precision, recall, nDCG, propensity-scored precision, calibration error."""
+    """Score MODEL on DATA: how good the first k labels are, by precision and other measures."""
+    query = make_query(ranks[-1], normalize=normalize, search=search, beam=beam)  # before the model is read
     from labeltree.cli.reports import json_text, write_per_label
-    from labeltree.model import load
+    from labeltree.metrics.testing import measure
 
-    check_search(search, beam)  # before the model is read
     if per_label is not None:
         check_output(per_label, inputs=(model, data))
-    loaded = load(model)
-    how: dict[str, Any] = dict(search=search, beam=beam, normalize=normalize, threads=threads)
-    measures = loaded.test(data, k=ranks, format=fmt, skip_bad_lines=skip_bad_lines, **how)
-    report_skipped(measures.data.bad_lines.skipped, measures.data.bad_lines.messages)
+    loaded, rows = load_with_data(model, data, fmt, skip_bad_lines=skip_bad_lines)
+    measures = measure(loaded, rows, ranks, query, threads)
     print_lines(measures.notices, err=True)
     if per_label is not None:
         write_per_label(per_label, loaded, measures)
     print_lines([json_text(measures)] if as_json else measures.lines())
 
 
-@cli.command()
+@cli.command(cls=SavingCommand, saving="a smaller -k or a larger --threshold needs less")
 @model_argument
 @click.argument("input", default="-", metavar="[INPUT|-]")
 @click.option(
@@ -222,7 +223,7 @@ def predict(
     report_skipped(bad_lines.skipped, bad_lines.messages)
 
 
-@cli.command()
+@cli.command(cls=SavingCommand, saving="DATA in several files needs less")
 @model_argument
 @click.argument("data")
 @json_option
@@ -272,7 +273,7 @@ def inspect(model: Path, as_json: bool, tree_file: Path | None) -> None:
     print_lines([json_text(facts)] if as_json else inspect_lines(facts))
 
 
-@cli.command()
+@cli.command(cls=SavingCommand, saving="fewer --documents need less")
 @click.option("-o", "--output", type=OutputFile(), metavar="MODEL", help="Keep the model in this file.")
 @click.option(
     "--documents", type=click.IntRange(min=100), default=12_000, show_default=True, help="At most so many."
@@ -313,12 +314,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except LabelTreeError as error:
         return _fail(f"Error: {error}", USAGE if isinstance(error, ParameterError) else 1)
     except MemoryError:
-        return _fail(
-            f"Error: not enough memory{memory_hint(sys.argv[1:] if arguments is None else arguments)}"
-        )
+        return _fail(f"Error: not enough memory{_saving(sys.argv[1:] if arguments is None else arguments)}")
     except OSError as error:
         place = f"{error.filename}: " if error.filename else ""
         return _fail(f"Error: {place}{error.strerror or error}")
+
+
+def _saving(arguments: Sequence[str]) -> str:
+    """What the command that was called says about needing less memory."""
+    command = cli.commands.get(next(iter(arguments), ""))
+    return f"; {command.saving}" if isinstance(command, SavingCommand) else ""
 
 
 def _fail(message: str, code: int = 1) -> int:

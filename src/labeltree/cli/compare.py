@@ -15,6 +15,7 @@ import click
 from labeltree.cli.options import (
     OutputFile,
     Ranks,
+    SavingCommand,
     check_output,
     format_option,
     json_option,
@@ -23,7 +24,7 @@ from labeltree.cli.options import (
     skip_option,
 )
 from labeltree.cli.steps import load_with_data, print_lines
-from labeltree.query import NO_BEAM, check_search, make_query
+from labeltree.query import NO_BEAM, make_query
 from labeltree.storage.files import write_whole
 from labeltree.wording import align
 
@@ -37,7 +38,9 @@ if TYPE_CHECKING:
 BEAMS = "1,2,5,10,20,50"
 
 
-@click.command("compare-search")
+@click.command(
+    "compare-search", cls=SavingCommand, saving="a smaller -k, or DATA in several files, needs less"
+)
 @model_argument
 @click.argument("data")
 @click.option("--beam", "beams", type=Ranks(), default=BEAMS, show_default=True, help="Beams to compare.")
@@ -106,22 +109,24 @@ def compare_searches(
     """Exact search, then each beam, for the largest of the ranks; on one thread, to measure CPU time."""
     import numpy as np
 
-    from labeltree import metrics
     from labeltree.data.rows import first_rows
+    from labeltree.metrics.matching import Matched
+    from labeltree.metrics.measures import METRICS
 
-    usual = make_query(max(ranks), normalize=normalize)
+    most, precision = max(ranks), METRICS["p"]
+    narrow = [make_query(most, normalize=normalize, search="beam", beam=beam) for beam in beams]
     exact: NDArray[np.int32] | None = None
-    for query in (usual, *(usual._replace(beam=check_search("beam", beam)) for beam in beams)):
+    for query in (make_query(most, normalize=normalize), *narrow):
         model.best(first_rows(rows, 2), query, threads=1)  # loading machine code is no part of its speed
         started = time.thread_time()
         ids, _ = model.best(rows, query, threads=1)
         seconds = time.thread_time() - started
         exact = ids if exact is None else exact
         missed = (exact >= 0) & ~np.isin(_keys(exact, model.n_labels), _keys(ids, model.n_labels))
-        scores = metrics.evaluate(ids, labels, ranks)
+        matched = Matched(ids, labels, ranks)
         yield Comparison(
             query.beam,
-            {name: value for name, value in scores.items() if name.startswith("p@")},
+            {f"p@{k}": precision.at(matched, k) for k in ranks},
             1e6 * seconds / rows.n_rows,
             float(missed.any(axis=1).mean()),
             float(missed.sum() / np.count_nonzero(exact >= 0)),

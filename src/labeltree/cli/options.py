@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import click
 from click.core import ParameterSource
 
-from labeltree.config import PRESETS, Config, parameters, read_parameters
+from labeltree.config import PRESETS, Config, parameters
 from labeltree.data.formats import format_choices
 from labeltree.errors import ParameterError
 from labeltree.parallel import MOST_THREADS
@@ -93,7 +93,7 @@ _beam_option = click.option(
 
 
 def search_options(command: Command) -> Command:
-    """How labels are searched for; see :func:`labeltree.query.check_search`."""
+    """How labels are searched for; see :func:`labeltree.query.make_query`."""
     return _search_option(_beam_option(command))
 
 
@@ -147,7 +147,15 @@ def _metavar(parameter: Parameter) -> str | None:
     return {int: "N", float: "X"}.get(parameter.type)
 
 
-class GroupedCommand(click.Command):
+class SavingCommand(click.Command):
+    """A command that knows what to tell where memory is not enough for it."""
+
+    def __init__(self, *arguments: Any, saving: str, **settings: Any) -> None:
+        super().__init__(*arguments, **settings)
+        self.saving = saving
+
+
+class GroupedCommand(SavingCommand):
     """A command whose help shows the parameters of a model under the headings of ``config.py``."""
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -163,10 +171,9 @@ class GroupedCommand(click.Command):
                 formatter.write_dl(records)
 
 
-def given_parameters(context: click.Context, config_file: Path | None) -> dict[str, Any]:
-    """What the file gives, overridden by the options that were really given."""
-    given = {} if config_file is None else read_parameters(config_file)
-    return given | {
+def given_parameters(context: click.Context) -> dict[str, Any]:
+    """The options of the config that were really given."""
+    return {
         parameter.name: context.params[parameter.name]
         for parameter in parameters()
         if context.get_parameter_source(parameter.name) is ParameterSource.COMMANDLINE
@@ -229,22 +236,6 @@ def check_output(path: Path, *, inputs: tuple[str | Path, ...] = ()) -> None:
     for name in inputs:
         if str(name) != "-" and path.exists() and Path(name).exists() and path.samefile(name):
             raise ParameterError(f"output {path}: is an input too; choose another name")
-
-
-_SAVINGS = {
-    "train": "; `labeltree train --dry-run` estimates what is needed, and fewer --trees, a larger --prune or "
-    "--min-count, or for dense nodes a smaller --dim or --batch-size, needs less",
-    "test": "; a smaller -k, or DATA in several files, needs less",
-    "predict": "; a smaller -k or a larger --threshold needs less",
-    "compare-search": "; a smaller -k, or DATA in several files, needs less",
-    "prob": "; DATA in several files needs less",
-    "demo": "; fewer --documents need less",
-}
-
-
-def memory_hint(arguments: Sequence[str]) -> str:
-    """What helps where memory is not enough for this command."""
-    return _SAVINGS.get(next(iter(arguments), ""), "")
 
 
 def options_table() -> str:

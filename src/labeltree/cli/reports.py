@@ -95,7 +95,9 @@ def training_lines(
 def _warnings(model: Model, losses: Mapping[int, tuple[float, float]]) -> list[str]:
     lines = []
     if model.unused_rows:
-        lines.append(f"{counted(model.unused_rows, 'row')} without labels not used: --link is hsm.")
+        lines.append(
+            f"{counted(model.unused_rows, 'row')} without labels not used: --link is {model.config.link}."
+        )
     if model.n_features == 0:
         lines.append(
             "Warning: no features are left, so every text gets the same labels; "

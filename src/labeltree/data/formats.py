@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any
 
 from labeltree.errors import ParameterError, show
 from labeltree.parameter import said
@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from labeltree.data.opening import Source
     from labeltree.data.rows import Block, LabelRows, SparseRows
 
-Input = Literal["text", "vectors"]
-
 UTF8_MARK = b"\xef\xbb\xbf"
 
 _COMPRESSED = (".gz", ".xz")
@@ -29,9 +27,14 @@ class Format(ABC):
     """What is known about the files of a format before one is read."""
 
     name: str  # in the table
-    input: Input  # what its rows hold
+    input: str  # what its rows hold: the name of the features that take it
     extensions: tuple[str, ...] = ()  # of files whose first line does not tell what they are
     example: str  # the content of a small file with labels
+
+    @property
+    def example_row(self) -> str:
+        """The last one of the example."""
+        return self.example.splitlines()[-1]
 
     @abstractmethod
     def begins(self, line: bytes) -> bool:
@@ -40,6 +43,20 @@ class Format(ABC):
     @abstractmethod
     def where_labels_are(self, label_prefix: str) -> str:
         """How a file gives labels, for those who find that theirs has none."""
+
+    @abstractmethod
+    def content(
+        self, source: Source, bad_lines: BadLines, n_columns: int | None = None, n_labels: int | None = None
+    ) -> Any:
+        """What features of this input are fitted on, and read.
+
+        Both numbers are those of a model, if there is one: formats that give labels and features by number
+        need them.
+        """
+
+    def may_begin(self, word: bytes) -> bool:
+        """Whether this may be the first word of a file, of which only the input is known."""
+        return True
 
 
 class TextFormat(Format):
@@ -51,6 +68,13 @@ class TextFormat(Format):
     def blocks(self, source: Source, bad_lines: BadLines, block_bytes: int) -> Iterator[Block]:
         """The rows, some megabytes of the file at a time; closes the source at the end."""
 
+    def content(
+        self, source: Source, bad_lines: BadLines, n_columns: int | None = None, n_labels: int | None = None
+    ) -> Iterator[Block]:
+        from labeltree.data.opening import BLOCK_BYTES  # imports numpy
+
+        return self.blocks(source, bad_lines, BLOCK_BYTES)
+
 
 class VectorFormat(Format):
     """Rows are sparse vectors; labels are numbers."""
@@ -58,14 +82,10 @@ class VectorFormat(Format):
     input = "vectors"
 
     @abstractmethod
-    def rows(
+    def content(
         self, source: Source, bad_lines: BadLines, n_columns: int | None = None, n_labels: int | None = None
     ) -> tuple[SparseRows, LabelRows]:
-        """All rows. Both numbers are those of a model, if there is one: labels it does not know are -1."""
-
-    def may_begin(self, word: bytes) -> bool:
-        """Whether this may be the first word of a file, of which only the input is known."""
-        return True
+        """All rows; labels that the model does not know are -1."""
 
 
 # In the order in which they are asked whether a file is theirs.
@@ -76,10 +96,10 @@ FORMATS: Table[Format] = Table(
     fasttext=Entry("data.fasttext:FASTTEXT"),
 )
 # Whatever has no sign of a format: plain text is fastText lines without labels.
-_WITHOUT_SIGN: dict[Input, str] = {"text": "fasttext", "vectors": "xmlc"}
+_WITHOUT_SIGN = {"text": "fasttext", "vectors": "xmlc"}
 
 
-def detect_format(first_bytes: bytes, path: str, input: Input | None = None) -> Format:
+def detect_format(first_bytes: bytes, path: str, input: str | None = None) -> Format:
     """The format of a file by its first line that is not blank; where that tells nothing, by its name.
 
     With ``input`` it is one of those with such rows.
@@ -92,7 +112,12 @@ def detect_format(first_bytes: bytes, path: str, input: Input | None = None) -> 
         name = name.removesuffix(extension)
     signs = [found for found in formats if found.begins(line)]
     signs += [found for found in formats if name.endswith(found.extensions)]
-    return signs[0] if signs else FORMATS[_WITHOUT_SIGN[input or "text"]]
+    return signs[0] if signs else plain_format(input or TextFormat.input)
+
+
+def plain_format(input: str) -> Format:
+    """The format of files with such rows that have no sign of another one."""
+    return FORMATS[_WITHOUT_SIGN[input]]
 
 
 def find_format(fmt: str, source: Source) -> Format:

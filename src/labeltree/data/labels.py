@@ -6,10 +6,9 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from labeltree.data.matrices import is_sparse, sparse_rows
-from labeltree.data.rows import LabelRows, pointers
+from labeltree.data.rows import LabelRows, distinct_labels, pointers
 from labeltree.errors import DataError, show
 
 
@@ -103,9 +102,9 @@ def _rows_of_lists(
         _check_unicode(names, "Y")
     found = list(names)
     number = {name: id for id, name in enumerate(found)}
-    ids = np.fromiter((number.get(name, -1) for name in flat), np.int64, len(flat))
+    ids = np.fromiter((number.get(name, -1) for name in flat), np.int32, len(flat))
     row = np.repeat(np.arange(len(lengths)), lengths)
-    return _collapsed(row, ids, len(lengths), len(found)), found
+    return LabelRows(*distinct_labels(row, ids, len(lengths)), len(found)), found
 
 
 def check_names(names: Any) -> list[str]:
@@ -140,16 +139,6 @@ def _check_unicode(names: list[str], place: str) -> None:
         raise DataError(
             f"{place}: label {show(name)} is not valid Unicode; remove lone surrogates"
         ) from error
-
-
-def _collapsed(row: NDArray[np.int64], ids: NDArray[np.int64], n_rows: int, n_labels: int) -> LabelRows:
-    """Sort ids within rows and keep one of each, but for the unknown ones."""
-    order = np.lexsort((ids, row))
-    row, ids = row[order], ids[order]
-    keep = np.ones(len(ids), bool)
-    keep[1:] = (row[1:] != row[:-1]) | (ids[1:] != ids[:-1]) | (ids[1:] < 0)
-    counts = np.bincount(row[keep], minlength=n_rows)
-    return LabelRows(pointers(counts), ids[keep].astype(np.int32), n_labels)
 
 
 def _rows_of_indicator(Y: Any, names: Sequence[str] | None) -> tuple[LabelRows, list[str]]:

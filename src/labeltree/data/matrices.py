@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 from labeltree.data.rows import SparseRows, pointers
 from labeltree.errors import DataError
 from labeltree.kernels import check
-
-_MAX_COLUMNS = 2**31 - 1  # columns are 32-bit integers
+from labeltree.parameter import MOST_IDS
 
 
 def is_sparse(X: Any) -> bool:
@@ -37,8 +36,8 @@ def sparse_rows(X: Any, n_columns: int | None = None, *, name: str = "X") -> Spa
         indptr, indices, values, width = _rows_of_dense(X, name)
     if n_columns is not None and width != n_columns:
         raise DataError(f"{name} has {width} features, but the model was trained with {n_columns}")
-    if width > _MAX_COLUMNS:
-        raise DataError(f"{name} has {width} features, but at most {_MAX_COLUMNS} are possible")
+    if width > MOST_IDS:
+        raise DataError(f"{name} has {width} features, but at most {MOST_IDS} are possible")
     return _checked(indptr, indices, values, width, name)
 
 
@@ -102,8 +101,8 @@ def _as_columns(indices: Any, n_used: int, width: int, name: str) -> NDArray[np.
         raise DataError(f"{name} has column numbers of type {indices.dtype}, but must have integers")
     used = indices[: max(n_used, 0)]
     least, most = int(used.min(initial=0)), int(used.max(initial=0))
-    if least < -_MAX_COLUMNS or most > _MAX_COLUMNS:
-        wrong = most if most > _MAX_COLUMNS else least
+    if least < -MOST_IDS or most > MOST_IDS:
+        wrong = most if most > MOST_IDS else least
         raise DataError(f"{name}: column {wrong} is out of range; columns go from 0 to {width - 1}")
     return np.ascontiguousarray(indices, np.int32)
 

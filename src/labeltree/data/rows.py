@@ -63,6 +63,17 @@ def pointers(lengths: Sequence[int] | NDArray[Any]) -> NDArray[np.int64]:
     return indptr
 
 
+def distinct_labels(
+    rows: NDArray[np.int64], ids: NDArray[Any], n_rows: int
+) -> tuple[NDArray[np.int64], NDArray[Any]]:
+    """Pointers and ids of each row's labels, given as pairs in any order: sorted, unique but for -1."""
+    order = np.lexsort((ids, rows))
+    rows, ids = rows[order], ids[order]
+    keep = np.ones(len(ids), bool)
+    keep[1:] = (rows[1:] != rows[:-1]) | (ids[1:] != ids[:-1]) | (ids[1:] < 0)
+    return pointers(np.bincount(rows[keep], minlength=n_rows)), ids[keep]
+
+
 def without_entries(rows: SparseRows) -> NDArray[np.bool_]:
     """(n_rows,) whether all of a row's values are 0."""
     return np.diff(pointers(rows.values != 0)[rows.indptr]) == 0

@@ -20,8 +20,8 @@ from labeltree.errors import DataError
 from labeltree.kernels.scan import lines as scan
 from labeltree.kernels.scan import xmlc as scan_xmlc
 from labeltree.kernels.scan.xmlc import Limits
+from labeltree.parameter import MOST_IDS
 
-_MAX_SIZE = 2**31 - 1  # ids are 32-bit integers
 _HEADER = re.compile(rb"\s*\d+\s+\d+\s+\d+\s*")  # no row looks like that
 _ROW = re.compile(rb"(?:\d+(?:,\d+)*)?(?:\s+\d+:[-+.\deE]+)+\s*")
 _FIRST_WORD = re.compile(rb"[\d,]+(?::\S*)?")  # of a row: labels, or a feature
@@ -40,7 +40,7 @@ class _Xmlc(VectorFormat):
     def where_labels_are(self, label_prefix: str) -> str:
         return "labels are the numbers before the first space of a row"
 
-    def rows(
+    def content(
         self, source: Source, bad_lines: BadLines, n_columns: int | None = None, n_labels: int | None = None
     ) -> tuple[SparseRows, LabelRows]:
         return read_xmlc(source, bad_lines=bad_lines, n_columns=n_columns, n_labels=n_labels)
@@ -100,15 +100,15 @@ def _read_header(source: Source, n_columns: int | None, n_labels: int | None) ->
     if _HEADER.fullmatch(line):
         # Without leading zeros and cut: Python reads no number of more than 4,300 digits.
         sizes = [int(word.lstrip(b"0")[:20] or b"0") for word in line.split()]
-        if max(sizes) > _MAX_SIZE:
+        if max(sizes) > MOST_IDS:
             found = shorten(line.split()[sizes.index(max(sizes))])
             raise DataError(
-                f"{source.name}, line 1: the header has {found}, but sizes are at most {_MAX_SIZE}; "
+                f"{source.name}, line 1: the header has {found}, but sizes are at most {MOST_IDS}; "
                 "correct the header"
             )
         return _Header(*sizes)
     if n_columns is not None and n_labels is not None:
-        return _Header(None, n_columns, _MAX_SIZE)
+        return _Header(None, n_columns, MOST_IDS)
     raise DataError(
         f"{source.name}, line 1: expected the header N D L (rows, features, labels), but found "
         f"{shorten(line)}; add the header, or choose another format"

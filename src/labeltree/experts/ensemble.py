@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from labeltree.data.rows import Arrays, LabelRows, SparseRows, pointers, take_rows
+from labeltree.data.rows import Arrays, LabelRows, SparseRows, distinct_labels, pointers, take_rows
 from labeltree.experts.expert import Above, Expert, Found, Labels
 from labeltree.parallel import Pool, check_threads, row_slices
 from labeltree.query import Query
@@ -75,16 +75,6 @@ def _by_rows(function: Callable[[slice], None], n_rows: int, threads: int) -> No
         pool.map(function, row_slices(n_rows, min(4 * pool.threads, n_rows // ROWS_PER_THREAD)))
 
 
-def merge_labels(rows: NDArray[np.int64], ids: NDArray[np.int32], n_rows: int) -> Labels:
-    """The distinct labels of each row, sorted."""
-    order = np.lexsort((ids, rows))
-    rows, ids = rows[order], ids[order]
-    keep = np.ones(len(ids), bool)
-    keep[1:] = (rows[1:] != rows[:-1]) | (ids[1:] != ids[:-1])
-    counts = np.bincount(rows[keep], minlength=n_rows)
-    return pointers(counts), ids[keep]
-
-
 def average_score(
     experts: Sequence[Expert], arrays: Arrays, labels: Labels, query: Query
 ) -> NDArray[np.float32]:
@@ -143,7 +133,7 @@ def _average_of_found(
     is_label = ids >= 0
     row_of = np.broadcast_to(np.arange(n_rows)[:, None], ids.shape[1:])
     rows = np.broadcast_to(row_of, ids.shape)
-    indptr, merged = merge_labels(rows[is_label], ids[is_label], n_rows)
+    indptr, merged = distinct_labels(rows[is_label], ids[is_label], n_rows)
     merged_rows = np.repeat(np.arange(n_rows), np.diff(indptr))
     keys = merged_rows * n_labels + merged
     total = np.zeros(len(merged))
@@ -179,7 +169,7 @@ def above_on_average(experts: Sequence[Expert], arrays: Arrays, query: Query) ->
     n_rows = len(arrays[0]) - 1
     found = [expert.above(arrays, query) for expert in experts]
     rows = np.concatenate([np.repeat(np.arange(n_rows), lengths) for lengths, _, _ in found])
-    indptr, ids = merge_labels(rows, np.concatenate([ids for _, ids, _ in found]), n_rows)
+    indptr, ids = distinct_labels(rows, np.concatenate([ids for _, ids, _ in found]), n_rows)
     average = average_score(experts, arrays, (indptr, ids), query)
     keep = average >= query.threshold
     row_of = np.repeat(np.arange(n_rows), np.diff(indptr))

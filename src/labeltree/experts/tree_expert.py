@@ -110,16 +110,15 @@ class TreeExpert(Expert):
 
     @classmethod
     def from_saved(cls, saved: Saved) -> TreeExpert:
-        nodes = take_kind(KINDS, saved.metadata["nodes"], "nodes")
-        link = take_kind(LINKS, saved.metadata["link"], "link")
+        nodes, link = saved.metadata["nodes"], saved.metadata["link"]
+        kind, _ = take_kind(KINDS, nodes, "nodes"), take_kind(LINKS, link, "link")
         tree = LabelTree.from_tensors(saved.tensors, f"tree.{saved.number}")
         if tree.n_labels != saved.n_labels:
             raise CorruptedModelError(
                 f"tree.{saved.number} has {tree.n_labels} labels instead of {saved.n_labels}"
             )
-        where = SavedNodes(saved.tensors, f"nodes.{saved.number}", tree, saved.n_features, link.name)
-        parameters = nodes.take(where)
-        return cls(tree, nodes.name, parameters, saved.n_features, link.name)
+        where = SavedNodes(saved.tensors, f"nodes.{saved.number}", tree, saved.n_features, link)
+        return cls(tree, nodes, kind.take(where), saved.n_features, link)
 
     @classmethod
     def needs(cls, job: TrainingJob, *, closely: bool) -> ExpertNeeds:

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from labeltree.table import Entry, Table
 
@@ -15,3 +15,9 @@ if TYPE_CHECKING:
 FEATURES: Table[type[Features]] = Table(
     text=Entry("features.text:TextFeatures"), vectors=Entry("features.vectors:VectorFeatures")
 )
+_PLAIN = "text"  # what nobody recognises, whose messages say what X may be
+
+
+def input_in_memory(X: Any) -> str:
+    """The name of the features that take what someone has in memory."""
+    return next((name for name, features in FEATURES.items() if features.recognises(X)), _PLAIN)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from numpy.typing import NDArray
 
@@ -18,6 +18,15 @@ if TYPE_CHECKING:
     from labeltree.features.text import ShortText
 
 
+class Fitted(NamedTuple):
+    """What is learned from training data, and its rows in it."""
+
+    features: Features
+    labels: StringTable
+    rows: SparseRows  # prepared
+    Y: LabelRows
+
+
 class Features(ABC):
     """Maps what callers and files give to sparse rows of ``n_columns``."""
 
@@ -25,6 +34,21 @@ class Features(ABC):
     config: Config
     n_columns: int
     norm_of_rows: int  # the code of what `prepared` does to a row
+
+    @classmethod
+    def recognises(cls, X: Any) -> bool:
+        """Whether what someone has in memory can only be meant for these."""
+        return False
+
+    @classmethod
+    @abstractmethod
+    def content(cls, X: Any) -> Any:
+        """What is in memory, as a format of this input hands over a file; it has no labels."""
+
+    @classmethod
+    @abstractmethod
+    def fit(cls, content: Any, config: Config, bad_lines: BadLines | None = None) -> Fitted:
+        """Learn features and labels from the content of a file, or of :meth:`content`."""
 
     @abstractmethod
     def given_rows(self, X: Any) -> SparseRows:

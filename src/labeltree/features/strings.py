@@ -22,9 +22,9 @@ from labeltree.kernels.text.strings import (
     write_strings,
 )
 from labeltree.kernels.text.words import Pieces, pack_spans
+from labeltree.parameter import MOST_IDS
 from labeltree.wording import counted
 
-_MAX_STRINGS = 2**31 - 1  # ids are int32
 _MAX_RECORD_WORDS = 2**32 - 1  # a slot keeps 32 bits of a record's place
 _SHOWN = 3
 
@@ -33,7 +33,7 @@ class StringTable:
     """Byte strings numbered from 0 in the order in which they were first inserted."""
 
     def __init__(self, n_strings: int = 512, n_record_words: int = 2048) -> None:
-        """An empty table with room for some strings; it grows when it must."""
+        """An empty table that can take some strings; it grows when it must."""
         slots = np.full(_slots_for(n_strings), EMPTY, np.uint64)
         self.arrays = StringArrays(
             np.empty(n_record_words, np.uint64),
@@ -75,7 +75,7 @@ class StringTable:
         done = insert_strings(self.arrays, self._with_hashes(pieces, n), 0, ids)
         while done < n:
             if not self._grow(int(pieces.length[done] + 7) // 8 + 1):
-                self.choose_key()  # there is room, so it must be that strings are too far from their slots
+                self.choose_key()  # it has not grown, so it must be that strings are too far from their slots
             done = insert_strings(self.arrays, self._with_hashes(pieces, n), done, ids)
         return ids
 
@@ -161,7 +161,7 @@ class StringTable:
             self.choose_key()
 
     def _grow(self, n_words: int) -> bool:
-        """Make room for at least one more string, whose record has ``n_words`` words; False if there is."""
+        """Take one more string at least, whose record has ``n_words`` words; False if it could already."""
         records, first, hashes, slots, size = self.arrays
         n = len(self)
         if n == len(hashes):
@@ -170,7 +170,7 @@ class StringTable:
         n_used = int(first[n])
         if n_used + n_words > len(records):
             records = _longer(records, n_used, 2 * (n_used + n_words))
-        if n >= _MAX_STRINGS or n_used + n_words > _MAX_RECORD_WORDS:
+        if n >= MOST_IDS or n_used + n_words > _MAX_RECORD_WORDS:
             raise DataError(f"too many distinct strings: {n} so far; raise min_count or cut the data")
         has_grown = hashes is not self.arrays.hashes or records is not self.arrays.records
         self.arrays = StringArrays(records, first, hashes, slots, size)

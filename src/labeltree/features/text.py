@@ -11,11 +11,10 @@ from numpy.typing import NDArray
 
 from labeltree.config import Config
 from labeltree.data.bad_lines import BadLines
-from labeltree.data.formats import VectorFormat, find_format
+from labeltree.data.formats import find_format, plain_format
 from labeltree.data.matrices import is_sparse, sparse_rows
-from labeltree.data.memory import texts_to_block
+from labeltree.data.memory import text_blocks, texts_to_block
 from labeltree.data.opening import Source
-from labeltree.data.reading import read_blocks
 from labeltree.data.rows import Block, LabelRows, SparseRows, read_only
 from labeltree.errors import CorruptedModelError, DataError, show
 from labeltree.features.counting import (
@@ -29,7 +28,7 @@ from labeltree.features.counting import (
     inverse_document_frequency,
     number_columns,
 )
-from labeltree.features.features import Features, is_list
+from labeltree.features.features import Features, Fitted, is_list
 from labeltree.features.splitting import make_scratch, split_block, text_options
 from labeltree.features.strings import StringTable
 from labeltree.features.vectors import NORM_CODES
@@ -67,13 +66,15 @@ class TextFeatures(Features):
         self._of_thread = threading.local()
 
     @classmethod
-    def fit(
-        cls, blocks: Iterable[Block], config: Config, bad_lines: BadLines | None = None
-    ) -> tuple[TextFeatures, StringTable, SparseRows, LabelRows]:
-        """Learn words, weights and labels from blocks, reading them once; also returns their rows."""
+    def content(cls, X: Any) -> Iterator[Block]:
+        return text_blocks(X)
+
+    @classmethod
+    def fit(cls, content: Iterable[Block], config: Config, bad_lines: BadLines | None = None) -> Fitted:
+        """Learn words, weights and labels from blocks, reading them once."""
         words, labels = StringTable(), StringTable()
         counts, chunks, collected = TokenCounts(config), list[Tokens](), LabelCollector()
-        for block in blocks:
+        for block in content:
             for batch in split_block(block, config, bad_lines or BadLines()):
                 tokens = batch_tokens(batch, words.insert(batch.words, batch.n_words), config)
                 counts.add(tokens.ids, len(words))
@@ -89,7 +90,7 @@ class TextFeatures(Features):
         idf = inverse_document_frequency(rows) if uses_idf else np.ones(columns.n_columns, np.float32)
         features = cls(config, columns.words, columns.column_of_bucket, idf)
         features._weigh(rows)
-        return features, labels, rows, collected.rows(len(labels))
+        return Fitted(features, labels, rows, collected.rows(len(labels)))
 
     def given_rows(self, X: Any) -> SparseRows:
         if type(X) is SparseRows or is_sparse(X):
@@ -105,13 +106,14 @@ class TextFeatures(Features):
         self, source: Source, labels: StringTable, fmt: str, bad_lines: BadLines
     ) -> Iterator[tuple[SparseRows, LabelRows]]:
         found = find_format(fmt, source)
-        if isinstance(found, VectorFormat):
-            hint = "; if it is text that only begins like one, set the format: --format fasttext"
+        if found.input != self.input:
+            plain = plain_format(self.input).name
+            hint = f"; if it is text that only begins like one, set the format: --format {plain}"
             raise DataError(
                 f"{source.name}: an {found.name.upper()} file, but the model was trained on text"
                 f"{hint * (fmt == 'auto')}"
             )
-        for block in read_blocks(source, found.name, bad_lines=bad_lines):
+        for block in found.content(source, bad_lines):
             yield self.transform([block], labels, bad_lines)
 
     def transform(
@@ -183,7 +185,7 @@ class TextFeatures(Features):
 
 
 class ShortText:
-    """A ``table`` for :func:`transform_text`: the features' arrays and one thread's own ones, by address."""
+    """The table of ``kernels/text/short.py``: where the features' arrays are, and one thread's own ones."""
 
     def __init__(self, features: TextFeatures) -> None:
         config = features.config

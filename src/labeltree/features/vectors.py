@@ -10,14 +10,15 @@ from numpy.typing import NDArray
 
 from labeltree.config import Config
 from labeltree.data.bad_lines import BadLines, shorten
-from labeltree.data.formats import FORMATS, UTF8_MARK, VectorFormat, detect_format
-from labeltree.data.matrices import sparse_rows
+from labeltree.data.formats import FORMATS, UTF8_MARK, detect_format, plain_format
+from labeltree.data.matrices import is_sparse, sparse_rows
 from labeltree.data.opening import Source
-from labeltree.data.rows import LabelRows, SparseRows, read_only
+from labeltree.data.rows import LabelRows, SparseRows, pointers, read_only
 from labeltree.errors import CorruptedModelError, DataError
-from labeltree.features.features import Features
+from labeltree.features.features import Features, Fitted
 from labeltree.features.strings import StringTable
 from labeltree.kernels.text.counts import NORM_L2, NORM_MEAN, NORM_NONE, TF_COUNT, weigh_rows
+from labeltree.parameter import MOST_IDS
 from labeltree.storage.tensors import take_tensor
 
 NORM_CODES = {"none": NORM_NONE, "l2": NORM_L2, "mean": NORM_MEAN}
@@ -36,9 +37,23 @@ class VectorFeatures(Features):
         self.norm_of_rows = NORM_CODES[config.row_norm]
 
     @classmethod
-    def fit(cls, rows: SparseRows, config: Config) -> tuple[VectorFeatures, SparseRows]:
+    def recognises(cls, X: Any) -> bool:
+        return type(X) is SparseRows or is_sparse(X) or getattr(X, "ndim", 1) != 1 or _holds_numbers(X)
+
+    @classmethod
+    def content(cls, X: Any) -> tuple[SparseRows, LabelRows]:
+        rows = sparse_rows(X)
+        return rows, LabelRows(pointers(np.zeros(rows.n_rows, np.int64)), np.empty(0, np.int32), 0)
+
+    @classmethod
+    def fit(
+        cls, content: tuple[SparseRows, LabelRows], config: Config, bad_lines: BadLines | None = None
+    ) -> Fitted:
+        """Labels are named by their numbers."""
+        rows, Y = content
         features = cls(config, rows.n_columns)
-        return features, features.prepared(rows)
+        labels = StringTable.from_strings([str(label) for label in range(Y.n_labels)])
+        return Fitted(features, labels, features.prepared(rows), Y)
 
     def given_rows(self, X: Any) -> SparseRows:
         if _holds_text(X):
@@ -68,18 +83,20 @@ class VectorFeatures(Features):
         """All at once."""
         is_auto = fmt == "auto"
         found = detect_format(source.first_bytes, source.path, "vectors") if is_auto else FORMATS[fmt]
-        if not isinstance(found, VectorFormat):
+        plain = plain_format(self.input)
+        wanted = f"{plain.name.upper()} rows like {plain.example_row}"
+        if found.input != self.input:
             raise DataError(
-                f"{source.name}: the model was trained on numbered features, so its input must be XMLC rows "
-                f"like 3:0.5 9:1, but the format is {fmt}"
+                f"{source.name}: the model was trained on numbered features, so its input must be {wanted}, "
+                f"but the format is {fmt}"
             )
         words = source.first_bytes.removeprefix(UTF8_MARK).split(maxsplit=1)
         if is_auto and words and not found.may_begin(words[0]) and not bad_lines.skip:
             raise DataError(
                 f"{source.name}: begins like text ({shorten(words[0])}), but the model was trained on "
-                "vectors; give XMLC rows like 3:0.5 9:1, or train a model on text"
+                f"vectors; give {wanted}, or train a model on text"
             )
-        yield found.rows(source, bad_lines, self.n_columns, len(labels))
+        yield found.content(source, bad_lines, self.n_columns, len(labels))
 
     def tensors(self) -> dict[str, NDArray]:
         return {"features.n_columns": np.array([self.n_columns], np.int64)}
@@ -87,7 +104,7 @@ class VectorFeatures(Features):
     @classmethod
     def from_tensors(cls, tensors: Mapping[str, NDArray], config: Config) -> VectorFeatures:
         n_columns = take_tensor(tensors, "features.n_columns", np.int64)
-        if len(n_columns) != 1 or not 0 <= n_columns[0] < 2**31:
+        if len(n_columns) != 1 or not 0 <= n_columns[0] <= MOST_IDS:
             raise CorruptedModelError(f"features.n_columns is not one number of columns: {n_columns[:3]}")
         return cls(config, int(n_columns[0]))
 
@@ -98,3 +115,10 @@ def _holds_text(X: Any) -> bool:
         return True
     is_list = isinstance(X, Sequence) or getattr(X, "ndim", 0) == 1
     return is_list and isinstance(next(iter(X), None), (str, bytes))
+
+
+def _holds_numbers(X: Any) -> bool:
+    """A list of lists of numbers is a dense matrix, not texts; an array of numbers may have too few axes."""
+    if isinstance(X, np.ndarray):
+        return X.dtype.kind in "biufc"
+    return isinstance(X, (list, tuple)) and len(X) > 0 and isinstance(X[0], (list, tuple, np.ndarray))

@@ -13,8 +13,9 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from labeltree.data.rows import LabelRows
+from labeltree.data.rows import LabelRows, pointers
 from labeltree.errors import DataError, ParameterError, show
+from labeltree.parameter import MOST_IDS
 
 Labels: TypeAlias = "LabelRows | Sequence[Sequence[int]] | Any"  # Any: a SciPy sparse matrix or array
 
@@ -116,10 +117,8 @@ def _label_rows(labels: Labels) -> LabelRows:
             "give a scipy.sparse.csr_matrix of indicators or one list of ids per row"
         )
     rows = [_row_ids(row, i) for i, row in enumerate(labels)]
-    indptr = np.zeros(len(rows) + 1, dtype=np.int64)
-    np.cumsum([len(row) for row in rows], out=indptr[1:])
     indices = np.array([label for row in rows for label in row], dtype=np.int32)
-    return LabelRows(indptr, indices, int(indices.max(initial=-1)) + 1)
+    return LabelRows(pointers([len(row) for row in rows]), indices, int(indices.max(initial=-1)) + 1)
 
 
 def _row_ids(row: Any, i: int) -> list[int]:
@@ -134,7 +133,9 @@ def _row_ids(row: Any, i: int) -> list[int]:
 
 
 def _is_id(label: Any) -> bool:
-    return isinstance(label, int | np.integer) and not isinstance(label, bool) and -1 <= int(label) < 1 << 31
+    return (
+        isinstance(label, int | np.integer) and not isinstance(label, bool) and -1 <= int(label) <= MOST_IDS
+    )
 
 
 def _checked_rows(rows: LabelRows) -> LabelRows:

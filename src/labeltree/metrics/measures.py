@@ -16,13 +16,14 @@ from numpy.typing import ArrayLike, NDArray
 
 from labeltree.errors import DataError, ParameterError, show
 from labeltree.metrics.matching import Labels, Matched, floats
+from labeltree.parameter import MOST_IDS
 from labeltree.table import Entry, Table
 
 
 class Metric(NamedTuple):
     """What is computed for each k, and what ``labeltree test`` calls it."""
 
-    name: str
+    title: str
     at: Callable[[Matched, int], float]  # from the first k predictions of each row
     needs_counts: bool = False  # of the labels in the training data
     needs_probabilities: bool = False  # of the predictions
@@ -138,7 +139,7 @@ def per_label(ids: ArrayLike, probs: ArrayLike, labels: Labels, n_labels: int, k
     used = matched.probabilities[is_label]
     truth = matched.truth.indices[matched.truth.indices >= 0]
     highest = max(int(truth.max(initial=-1)), int(matched.ids.max(initial=-1)))
-    if not highest < n_labels < 1 << 31:
+    if not highest < n_labels <= MOST_IDS:
         raise DataError(
             f"label id {highest} occurs, but n_labels is {show(n_labels)}; give the model's number of labels"
         )

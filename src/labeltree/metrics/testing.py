@@ -76,7 +76,7 @@ class Measures(Mapping[str, float]):
     def _table(self) -> list[list[str]]:
         head = ["", *(f"@{k}" for k in self.ranks)]
         body = [
-            [metric.name, *(f"{100 * self[f'{key}@{k}']:.2f}" for k in self.ranks)]
+            [metric.title, *(f"{100 * self[f'{key}@{k}']:.2f}" for k in self.ranks)]
             for key, metric in METRICS.items()
             if f"{key}@{self.ranks[0]}" in self
         ]

@@ -102,7 +102,10 @@ def _assemble(tensors: dict[str, NDArray], metadata: dict[str, Any]) -> Parts:
     card, version = check_card(metadata.get("card", {})), metadata.get("version")
     if version is not None and not (isinstance(version, str) and _VERSION.fullmatch(version)):
         raise CorruptedModelError(f"version is {show(version)}, which is none of labeltree")
-    return Parts(config, features, labels, counts, metadata["n_examples"], experts, card, version)
+    return Parts(
+        config=config, features=features, labels=labels, label_counts=counts,
+        n_examples=metadata["n_examples"], experts=experts, card=card, version=version,
+    )  # fmt: skip
 
 
 def _take_config(values: dict[str, Any]) -> Config:

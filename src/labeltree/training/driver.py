@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from labeltree.config import Config, make_config
+from labeltree.config import AskedConfig, Config, ask_config
 from labeltree.data.memory import row_weights
 from labeltree.data.rows import TrainingRows
 from labeltree.errors import ParameterError, show
@@ -31,7 +31,7 @@ def train(
     *,
     sample_weight: Any = None,
     label_names: Sequence[str] | None = None,
-    config: Config | None = None,
+    config: Config | AskedConfig | None = None,
     preset: str | None = None,
     format: str = "auto",
     skip_bad_lines: bool = False,
@@ -46,12 +46,13 @@ def train(
     ``X`` is the path of a data file with labels (``-``: standard input), or a list of texts or a sparse or
     dense matrix; then ``Y`` is a list of lists of labels or an indicator matrix, and ``label_names`` may give
     the names of the labels in the order of their ids (of the matrix' columns). ``parameters`` are those of
-    :class:`labeltree.config.Config`. The callback gets a :class:`Progress` again and again, one call at a
-    time, but maybe from another thread; what it raises ends the training. ``progress=True`` shows the bar of
-    the command line on a terminal or in a notebook, and lines elsewhere. Stages are logged as "labeltree".
-    ``card`` are facts to keep with the model, such as ``{"licence": "CC0-1.0"}``.
+    :class:`labeltree.config.Config`. The callback gets a :class:`~labeltree.experts.job.Progress` again and
+    again, one call at a time, but maybe from another thread; what it raises ends the training.
+    ``progress=True`` shows the bar of the command line on a terminal or in a notebook, and lines elsewhere.
+    Stages are logged as "labeltree". ``card`` are facts to keep with the model, such as
+    ``{"licence": "CC0-1.0"}``.
     """
-    config = _merge_config(config, preset, parameters)
+    config, given = _merge_config(config, preset, parameters)
     _check_choices(config)
     card = check_card({} if card is None else card)
     _check_listeners(callback, progress)
@@ -59,7 +60,7 @@ def train(
         report(stage("read", config, 0.0))
         data = read_training_data(
             X, Y, config, format, skip_bad_lines, label_names,
-            lambda fraction: report(stage("read", config, fraction)), given=parameters,
+            lambda fraction: report(stage("read", config, fraction)), given=given,
         )  # fmt: skip
         data, rows = _usable_rows(data, config, sample_weight)
         job = _make_job(data, rows, config, pool)._replace(report=report)
@@ -95,7 +96,7 @@ def _usable_rows(
     """The data without rows that the link cannot learn from, and its rows with their weights."""
     weight = row_weights(sample_weight, data.X.n_rows)
     if LINKS[config.link].picks_label:
-        data, weight = with_labels(data, weight)
+        data, weight = with_labels(data, weight, config.link)
     return data, TrainingRows(data.X, data.Y, weight)
 
 
@@ -113,7 +114,10 @@ def _make_model(
     counts = np.bincount(data.Y.indices, minlength=len(data.labels)).astype(np.int64)
     if config.tree not in BUILDERS:
         config = dataclasses.replace(config, tree=FROM_FILE)
-    model = Model(config, data.features, data.labels, counts, data.X.n_rows, experts, card)
+    model = Model(
+        config=config, features=data.features, labels=data.labels, label_counts=counts,
+        n_examples=data.X.n_rows, experts=experts, card=card,
+    )  # fmt: skip
     model.skipped_lines, model.skipped_messages = data.bad_lines.skipped, data.bad_lines.messages
     model.unused_rows = data.unused_rows
     return model
@@ -123,7 +127,7 @@ def estimate(
     X: Any,
     Y: Any = None,
     *,
-    config: Config | None = None,
+    config: Config | AskedConfig | None = None,
     preset: str | None = None,
     format: str = "auto",
     skip_bad_lines: bool = False,
@@ -131,17 +135,21 @@ def estimate(
     **parameters: Any,
 ) -> Estimate:
     """Read the data and say what training on it would need, after training a small part of it."""
-    config = _merge_config(config, preset, parameters)
+    config, given = _merge_config(config, preset, parameters)
     _check_choices(config)
     with Pool(threads) as pool:
-        data = read_training_data(X, Y, config, format, skip_bad_lines, given=parameters)
+        data = read_training_data(X, Y, config, format, skip_bad_lines, given=given)
         data, rows = _usable_rows(data, config)
         return estimate_needs(data, _make_job(data, rows, config, pool), closely=True)
 
 
-def _merge_config(config: Config | None, preset: str | None, parameters: dict[str, Any]) -> Config:
+def _merge_config(
+    config: Config | AskedConfig | None, preset: str | None, parameters: dict[str, Any]
+) -> AskedConfig:
+    if isinstance(config, AskedConfig) and not parameters and preset is None:
+        return config
     if config is None:
-        return make_config(parameters, preset=preset)
+        return ask_config(parameters, preset=preset)
     if not isinstance(config, Config):
         raise ParameterError(
             f"config must be a Config (of make_config), but is {show(config)}; "
@@ -149,4 +157,4 @@ def _merge_config(config: Config | None, preset: str | None, parameters: dict[st
         )
     if preset is not None:
         raise ParameterError("give either config or preset, not both")
-    return make_config(parameters, config=config)
+    return ask_config(parameters, config=config)

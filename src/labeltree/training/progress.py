@@ -203,10 +203,10 @@ def details(progress: Progress) -> list[str]:
 def layout(progress: Progress, columns: int) -> str:
     """The form of the bar; where a terminal is narrow the details go first, then the bar itself."""
     name, parts = title(progress), details(progress)
-    room = columns - len(name) - len(" 100%||") - _LEAST_BAR
-    if room < 0:
+    left = columns - len(name) - len(" 100%||") - _LEAST_BAR
+    if left < 0:
         return f"{name} {{percentage:3.0f}}%"
-    while parts and len(" " + ", ".join(parts)) > room:
+    while parts and len(" " + ", ".join(parts)) > left:
         # The loss is kept longest, and the speed is missed least.
         parts.pop(1 if len(parts) > 1 else 0)
     text = " " + ", ".join(parts) if parts else ""

@@ -46,7 +46,7 @@ def count_entries(weights, n_features, l1, least, out_length):
 
 @kernel
 def fill_chunk(weights, features, length_of, l1, least, scale, out):
-    """Fill a :class:`Chunk` of the right sizes, as :func:`count_entries` has found them."""
+    """Fill a :class:`.arrays.Chunk` of the right sizes, as :func:`count_entries` has found them."""
     n_buckets = len(out.bucket) - 1
     if n_buckets < 1:
         return

@@ -94,7 +94,7 @@ def mark_picked(
 
 @kernel
 def gather_examples(rows, chosen, bias, local_of_feature, out, out_features):
-    """Fill the rows of a :class:`Gathered`; returns the number of features without the bias.
+    """Fill the rows of a :class:`.arrays.Gathered`; returns the number of features without the bias.
 
     ``local_of_feature`` is -1 everywhere, before and after.
     """
