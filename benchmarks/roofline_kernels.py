@@ -22,7 +22,7 @@ from labeltree.kernels.dense.parts import embed_row, prefetch_examples
 from labeltree.kernels.dense.plan import plan_features, plan_visits
 from labeltree.kernels.jit import kernel
 from labeltree.kernels.search.dense import nodes_at
-from labeltree.kernels.search.exact import prepare_query, query_size, score_children, score_nodes
+from labeltree.kernels.search.exact import prepare_row, prepared_size, score_children, score_nodes
 
 CHAINS = 10  # independent multiply-adds at a time: two units of a latency of four or five cycles each
 _LINE = 64  # bytes
@@ -197,10 +197,10 @@ def search_parts(table, indptr, indices, values, opened_indptr, opened, with_sco
     out[row] has something of each, so that nothing is left out.
     """
     nodes = nodes_at(table, indices, values)
-    query = np.empty((1, query_size(nodes)), np.float32)
+    query = np.empty((1, prepared_size(nodes)), np.float32)
     scores = np.empty(nodes.max_children, np.float32)
     for row in range(len(indptr) - 1):
-        prepare_query(nodes, indices, values, indptr[row], indptr[row + 1], query)
+        prepare_row(nodes, indices, values, indptr[row], indptr[row + 1], query)
         out[row] = query[0, 0]
         if with_scores:
             for place in range(opened_indptr[row], opened_indptr[row + 1]):

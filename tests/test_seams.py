@@ -31,7 +31,6 @@ TABLES = {
 NAMES = {name for table in TABLES.values() for name in table}
 # Where a name is no choice of an axis, or is frozen: what files of an earlier format meant.
 ALLOWED = {
-    ("trees/profiles.py", "features"),  # a kind of profiles
     ("storage/upgrade.py", "both"),
     ("data/jsonl.py", "text"),  # a key
     ("training/progress.py", "tree"),  # a stage

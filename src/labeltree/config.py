@@ -12,9 +12,9 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from labeltree.errors import ParameterError, UnknownParameterError, show
+from labeltree.errors import ParameterError, show
 from labeltree.nodes import KINDS, LINKS
-from labeltree.parameter import Need, Parameter, check, parsed, unmet_need, without_effect
+from labeltree.parameter import Need, Parameter, check, check_names, parsed, unmet_need, without_effect
 from labeltree.trees import BUILDERS
 
 # What parameters need to have an effect.
@@ -418,17 +418,6 @@ def _parsed(values: Mapping[str, Any]) -> dict[str, Any]:
     """Values by known names, in their types."""
     check_names(values, PARAMETER_NAMES)
     return {p.name: parsed(p, values[p.name]) for p in parameters() if p.name in values}
-
-
-def check_names(names: Iterable[str], known: Collection[str]) -> None:
-    """Raise an error that names the nearest known name where a name is unknown."""
-    for name in names:
-        if name not in known:
-            import difflib
-
-            nearest = difflib.get_close_matches(str(name), known, n=1)
-            hint = f"; did you mean {nearest[0]!r}?" if nearest else f"; known are {', '.join(sorted(known))}"
-            raise UnknownParameterError(f"unknown parameter {show(name)}{hint}")
 
 
 def read_parameters(file: str | Path) -> dict[str, Any]:

@@ -14,13 +14,13 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
-from labeltree.config import check_names, parameters
+from labeltree.config import parameters
 from labeltree.data.labels import label_rows
 from labeltree.data.matrices import is_sparse
 from labeltree.data.memory import row_weights
 from labeltree.data.rows import LabelRows, pointers
 from labeltree.errors import DataError, ParameterError, show
-from labeltree.parameter import Parameter, parsed, plain
+from labeltree.parameter import Parameter, check_names, parsed, plain
 from labeltree.query import DEFAULT_BEAM, check_search
 from labeltree.training.driver import train
 

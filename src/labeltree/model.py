@@ -91,8 +91,8 @@ class Model:
 
     @property
     def chosen(self) -> dict[str, dict[str, Any]]:
-        """What the config left to the data, by names of experts: of trees, their kinds of nodes."""
-        return {expert.name: dict(expert.chosen) for expert in self.experts if expert.chosen}
+        """What the config left to the data, by titles of experts: of trees, their kinds of nodes."""
+        return {expert.title: dict(expert.chosen) for expert in self.experts if expert.chosen}
 
     def predict(
         self, X: Any, k: int | None = 5, *, threshold: float = 0.0, normalize: bool = False,

@@ -6,10 +6,10 @@ Which parameters there are is in ``config.py``. Importing this module is free.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from labeltree.errors import ParameterError, show
+from labeltree.errors import ParameterError, UnknownParameterError, show
 
 # How configuration files spell a truth value that reaches us as a string.
 _TRUTHS = {"true": True, "yes": True, "on": True, "1": True,
@@ -53,6 +53,17 @@ class Parameter(NamedTuple):
 def needed(parameter: Parameter) -> str:
     """What it needs, in words; nothing where it always has an effect."""
     return " and ".join(map(str, parameter.needs))
+
+
+def check_names(names: Iterable[str], known: Collection[str]) -> None:
+    """Raise an error that names the nearest known name where a name is unknown."""
+    for name in names:
+        if name not in known:
+            import difflib
+
+            nearest = difflib.get_close_matches(str(name), known, n=1)
+            hint = f"; did you mean {nearest[0]!r}?" if nearest else f"; known are {', '.join(sorted(known))}"
+            raise UnknownParameterError(f"unknown parameter {show(name)}{hint}")
 
 
 def parsed(parameter: Parameter, value: Any) -> Any:

@@ -4,6 +4,9 @@ Along a path the conditional probabilities are estimated one by one, each from i
 of a path know of each other: a label with a strong word is often right where its parent, which speaks for
 many labels, was doubtful. So products of well calibrated conditionals are not calibrated themselves, and the
 map is fitted to the products: on rows that were held out at first, for the labels that a search finds.
+
+The map is a part of the nodes' parameters; a search applies it to what it has found (``probability_of`` of
+:mod:`labeltree.kernels.search.sparse`).
 """
 
 from __future__ import annotations

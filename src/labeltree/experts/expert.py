@@ -46,7 +46,7 @@ class Expert(ABC):
     chosen: Mapping[str, Any] = {}  # by the data for it: values of parameters that the config leaves at 0
 
     @property
-    def name(self) -> str:
+    def title(self) -> str:
         """What tells it from experts that the data chose other values for."""
         return self.kind
 

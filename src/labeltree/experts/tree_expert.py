@@ -102,7 +102,7 @@ class TreeExpert(Expert):
         return self.tree.tensors(f"tree.{number}") | of_nodes
 
     @property
-    def name(self) -> str:
+    def title(self) -> str:
         return self.nodes
 
     def metadata(self) -> dict[str, Any]:

@@ -22,7 +22,7 @@ class TreeInput(NamedTuple):
 
     rows: TrainingRows
     label_names: Sequence[str]
-    config: Config  # resolved: its arity is known
+    config: Config  # resolved (NodeKind.resolve): its arity is known
     pool: Pool
     report: Callable[[float], None] = _tell_nobody  # the part that is done, for builders that take long
 

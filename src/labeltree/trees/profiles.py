@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from labeltree.data.rows import LabelRows, SparseRows, pointers
@@ -29,18 +31,20 @@ def label_profiles(
     """
     if X.n_rows != Y.n_rows:
         raise DataError(f"X has {X.n_rows} rows, but Y has {Y.n_rows}: each row of X needs one of Y")
-    if kind == "features":
-        return _mean_rows(X, Y, pool, max_entries)
-    if kind == "labels":
-        return _mean_rows(_weighted_labels(Y), Y, pool, max_entries)
+    return PROFILES[kind](X, Y, pool, max_entries)
+
+
+def _of_labels(X: SparseRows, Y: LabelRows, pool: Pool, max_entries: int | None) -> SparseRows:
+    return _mean_rows(_weighted_labels(Y), Y, pool, max_entries)
+
+
+def _of_both(X: SparseRows, Y: LabelRows, pool: Pool, max_entries: int | None) -> SparseRows:
     if X.n_columns + Y.n_labels > _MAX_COLUMNS:
         raise DataError(
             f"{X.n_columns} features and {Y.n_labels} labels are more than {_MAX_COLUMNS} columns: "
             "use profiles of one kind, features or labels"
         )
-    features = _mean_rows(X, Y, pool, max_entries)
-    labels = _mean_rows(_weighted_labels(Y), Y, pool, max_entries)
-    joined = _side_by_side(features, labels)
+    joined = _side_by_side(_mean_rows(X, Y, pool, max_entries), _of_labels(X, Y, pool, max_entries))
     return joined if max_entries is None else strongest_entries(joined, max_entries)
 
 
@@ -118,3 +122,11 @@ def _task_edges(
     task = np.cumsum(n_entries) // _ENTRIES_PER_TASK
     edges = np.flatnonzero(np.diff(task, prepend=-1, append=-1))
     return edges, n_entries
+
+
+# By the parameter ``profiles``.
+PROFILES: dict[str, Callable[[SparseRows, LabelRows, Pool, int | None], SparseRows]] = {
+    "features": _mean_rows,
+    "labels": _of_labels,
+    "both": _of_both,
+}
