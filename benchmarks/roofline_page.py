@@ -21,7 +21,7 @@ PARTS = {
     "setup": "memory, first embeddings",
     "plan": "plan of the batch",
     "embed": "h: sum of embeddings",
-    "blocks": "nodes: scores, gradients, steps",
+    "chunks": "nodes: scores, gradients, steps",
     "sums": "sums over visits",
     "features": "embeddings: gradients, steps",
     "query": "h: sum of embeddings",

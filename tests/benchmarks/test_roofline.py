@@ -79,7 +79,7 @@ def test_counts_are_those_of_a_planned_batch() -> None:
 def test_work_of_training_by_hand() -> None:
     work = training_work(Counts(7, 5, 14, 7, 6, 8), 10)
     assert work["embed"] == Work(2 * 10 * 7, 40 * 7, 40 * 6 + 8 * 7)
-    assert work["blocks"] == Work(6 * 10 * 14 + 5 * 10 * 8, 80 * 7 + 80 * 8, 80 * 8 + 4 * 5)
+    assert work["chunks"] == Work(6 * 10 * 14 + 5 * 10 * 8, 80 * 7 + 80 * 8, 80 * 8 + 4 * 5)
     assert work["features"] == Work(2 * 10 * 7 + 5 * 10 * 6, 40 * 7 + 80 * 6, 40 * 6)
     assert set(work) == set(roofline.PHASES)
     assert search_work(3, 20, 10)["scores"] == Work(400, 0, 18 * 20)
