@@ -1,4 +1,4 @@
-"""labeltree: tag texts or vectors with the few labels that fit of millions, with honest probabilities."""
+"""labeltree: tag texts or vectors with the few labels that fit, of millions, with honest probabilities."""
 
 from __future__ import annotations
 

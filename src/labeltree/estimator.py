@@ -184,7 +184,7 @@ class LabelTreeClassifier(ClassifierMixin, BaseEstimator):
         return self.model_.best(features, self._query(k), self.threads)
 
     def _query(self, k: int) -> Query:
-        """For at most as many labels as there are."""
+        """For the best k labels, found by the search that was chosen."""
         return make_query(k, search=self.search, beam=self.beam)
 
     def __sklearn_is_fitted__(self) -> bool:

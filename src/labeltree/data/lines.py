@@ -63,7 +63,7 @@ Explain = Callable[[Lines, int], Problem]  # of a line whose status is an error
 
 
 class LineFormat(TextFormat):
-    """A format whose rows are lines."""
+    """A format whose rows are lines; an empty one is an empty row, unless :meth:`scan` says it is none."""
 
     labels_in_text = False  # whether labels are words of the text, so that spans have none
     reasons: Reasons = REASONS

@@ -33,7 +33,7 @@ class StringTable:
     """Byte strings numbered from 0 in the order in which they were first inserted."""
 
     def __init__(self, n_strings: int = 512, n_record_words: int = 2048) -> None:
-        """An empty table that can take some strings; it grows when it must."""
+        """An empty table for some strings; it grows when it must."""
         slots = np.full(_slots_for(n_strings), EMPTY, np.uint64)
         self.arrays = StringArrays(
             np.empty(n_record_words, np.uint64),
@@ -161,7 +161,7 @@ class StringTable:
             self.choose_key()
 
     def _grow(self, n_words: int) -> bool:
-        """Take one more string at least, whose record has ``n_words`` words; False if it could already."""
+        """Grow for at least one more string, whose record has ``n_words`` words; False if it fits already."""
         records, first, hashes, slots, size = self.arrays
         n = len(self)
         if n == len(hashes):

@@ -110,7 +110,7 @@ class TextFeatures(Features):
             plain = plain_format(self.input).name
             hint = f"; if it is text that only begins like one, set the format: --format {plain}"
             raise DataError(
-                f"{source.name}: an {found.name.upper()} file, but the model was trained on text"
+                f"{source.name}: a file of format {found.name}, but the model was trained on text"
                 f"{hint * (fmt == 'auto')}"
             )
         for block in found.content(source, bad_lines):

@@ -82,7 +82,7 @@ class VectorFeatures(Features):
     ) -> Iterator[tuple[SparseRows, LabelRows]]:
         """All at once."""
         is_auto = fmt == "auto"
-        found = detect_format(source.first_bytes, source.path, "vectors") if is_auto else FORMATS[fmt]
+        found = detect_format(source.first_bytes, source.path, self.input) if is_auto else FORMATS[fmt]
         plain = plain_format(self.input)
         wanted = f"{plain.name.upper()} rows like {plain.example_row}"
         if found.input != self.input:
