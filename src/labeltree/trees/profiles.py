@@ -9,11 +9,11 @@ import numpy as np
 from labeltree.data.rows import LabelRows, SparseRows, pointers
 from labeltree.errors import DataError
 from labeltree.parallel import Pool
+from labeltree.parameter import MOST_IDS
 
 # The strongest entries of a profile decide where its label belongs: trees from so many were as good as from
 # all of them (mean similarity to the group's centroid, three data sets, arity 2 and 8), in half the time.
 ENTRIES_PER_LABEL = 500
-_MAX_COLUMNS = 2**31 - 1  # their numbers are int32
 _ENTRIES_PER_TASK = 1 << 21  # at most, unless a single label has more; bounds the memory of a task
 
 
@@ -39,9 +39,9 @@ def _of_labels(X: SparseRows, Y: LabelRows, pool: Pool, max_entries: int | None)
 
 
 def _of_both(X: SparseRows, Y: LabelRows, pool: Pool, max_entries: int | None) -> SparseRows:
-    if X.n_columns + Y.n_labels > _MAX_COLUMNS:
+    if X.n_columns + Y.n_labels > MOST_IDS:
         raise DataError(
-            f"{X.n_columns} features and {Y.n_labels} labels are more than {_MAX_COLUMNS} columns: "
+            f"{X.n_columns} features and {Y.n_labels} labels are more than {MOST_IDS} columns: "
             "use profiles of one kind, features or labels"
         )
     joined = _side_by_side(_mean_rows(X, Y, pool, max_entries), _of_labels(X, Y, pool, max_entries))
