@@ -88,7 +88,8 @@ def _scale(squares, power, smallest_squares):
 def _add_rows(coefficients, n, rows, first, out, visit):
     """``out[visit] = coefficients[:n] @ rows[first : first + n]``; the first pass writes those left over.
 
-    :func:`~labeltree.kernels.arithmetic.sum_rows` for rows that follow one another: siblings, whose numbers need not be looked up.
+    As :func:`~labeltree.kernels.arithmetic.sum_rows`, for rows that follow one another: the numbers of
+    siblings need not be looked up.
     """
     dim = rows.shape[1]
     c = n % 4
