@@ -95,14 +95,14 @@ def join_chunks(
             scale[nodes][learned] = part.chunk.scale[learned] * factor
             bias[nodes][learned] = part.bias[learned] * factor + summand
     return SparseParameters(
-        pointers([len(chunk.bucket) for chunk in chunks]),
-        np.concatenate([chunk.bucket for chunk in chunks]),
-        pointers([len(chunk.feature) for chunk in chunks]),
-        np.concatenate([chunk.feature for chunk in chunks]),
-        np.concatenate([chunk.length for chunk in chunks]),
-        pointers([len(chunk.entry) for chunk in chunks]),
-        np.concatenate([chunk.entry for chunk in chunks]),
-        scale,
-        bias,
-        np.array([1.0, 1.0, 0.0], np.float32),
+        chunk_bucket=pointers([len(chunk.bucket) for chunk in chunks]),
+        bucket=np.concatenate([chunk.bucket for chunk in chunks]),
+        chunk_row=pointers([len(chunk.feature) for chunk in chunks]),
+        feature=np.concatenate([chunk.feature for chunk in chunks]),
+        length=np.concatenate([chunk.length for chunk in chunks]),
+        chunk_entry=pointers([len(chunk.entry) for chunk in chunks]),
+        entry=np.concatenate([chunk.entry for chunk in chunks]),
+        scale=scale,
+        bias=bias,
+        calibration=np.array([1.0, 1.0, 0.0], np.float32),
     )
