@@ -68,6 +68,8 @@ def _points() -> Iterator[Point]:
 
 def _with_each_link(tree: str, nodes: str, method: str) -> Iterator[Point]:
     for link in LINKS:
+        if not all(KINDS[kind].takes(LINKS[link]) for kind in KINDS.parts_of(nodes)):
+            continue
         single = Point("text", tree, nodes, link, method, 1)
         if _methods(nodes)[method].keys() <= single.parameters(Path()).keys():  # a softmax has one loss only
             yield from (single, single._replace(features="vectors", trees=2))

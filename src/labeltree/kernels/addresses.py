@@ -104,8 +104,10 @@ def _part_of(hint: Any) -> Any:
         return types.int64
     if hasattr(hint, "_fields"):
         return Layout(hint)
-    shape, dtype = get_args(hint)
-    return types.Array(from_dtype(np.dtype(*get_args(dtype))), 2 if shape == tuple[int, int] else 1, "C")
+    *shape, dtype = get_args(hint)
+    # NumPy's own alias has the scalar as its only argument where Python has aliases (3.12).
+    scalar = get_args(dtype)[0] if shape else dtype
+    return types.Array(from_dtype(np.dtype(scalar)), 2 if shape == [tuple[int, int]] else 1, "C")
 
 
 def _address(name: str, array: NDArray[Any], kind: Any) -> tuple[int, int, int]:

@@ -152,7 +152,7 @@ def search_topk(nodes, link, indptr, indices, values, k, threshold, out_ids, out
     least_log = log_of_least(nodes, threshold)
     prepared = np.empty((1, prepared_size(nodes)), np.float32)
     scores = np.empty(nodes.max_children, np.float32)
-    # Large enough for nearly every prepared; memory for all nodes would take longer to get than a search.
+    # Large enough for nearly every row; memory for all nodes would take longer to get than a search.
     queue_log, queue_node = np.empty(FIRST_QUEUE, np.float32), np.empty(FIRST_QUEUE, np.int32)
     best_log, best_label = np.empty(k, np.float32), np.empty(k, np.int32)
     for row in range(len(indptr) - 1):
