@@ -12,7 +12,6 @@ import numpy as np
 from labeltree.kernels.jit import inlined
 from labeltree.kernels.search.exact import (
     FIRST_QUEUE,
-    is_too_low,
     keep_best,
     log_of_least,
     pop,
@@ -73,7 +72,7 @@ def _search_row(nodes, link, prepared, k, beam, least_log, out_labels, out_logs)
         size = push(queue_log, queue_place, size, scores[0], 0)
     while size > 0:
         top, level, node = queue_log[0], queue_place[0] >> 32, queue_place[0] & _NODE
-        if is_too_low(top, least_log, out_logs, found, k):
+        if top < least_log or (found == k and top < -out_logs[0]):
             break
         size = pop(queue_log, queue_place, size)
         if n_opened[level] == beam:
@@ -88,7 +87,7 @@ def _search_row(nodes, link, prepared, k, beam, least_log, out_labels, out_logs)
         score_children(nodes, link, first, n, prepared, scores)
         for c in range(n):
             log_probability = top + scores[c]
-            if is_too_low(log_probability, least_log, out_logs, found, k):
+            if log_probability < least_log or (found == k and log_probability < -out_logs[0]):
                 continue
             if n_children[first + c] == 0:
                 found = keep_best(out_logs, out_labels, found, k, log_probability, label[first + c])
@@ -179,7 +178,7 @@ def _open_node(
     score_children(nodes, link, first, n, prepared, scores)
     for c in range(n):
         log_probability = node_log + scores[c]
-        if is_too_low(log_probability, least_log, best_log, n_found, k):
+        if log_probability < least_log or (n_found == k and log_probability < -best_log[0]):
             continue
         if n_children[first + c] == 0:
             n_found = keep_best(best_log, best_label, n_found, k, log_probability, label[first + c])

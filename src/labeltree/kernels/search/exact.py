@@ -136,12 +136,6 @@ def keep_best(best_log, best_label, found, k, log_probability, label):
 
 
 @inlined
-def is_too_low(log_probability, least_log, best_log, found, k):
-    """Whether no label below a node can be found: it is below the threshold, or below the k best so far."""
-    return log_probability < least_log or (found == k and log_probability < -best_log[0])
-
-
-@inlined
 def search_topk(nodes, link, indptr, indices, values, k, threshold, out_ids, out_probabilities):
     """The k most probable labels of each row (Algorithm 2: uniform-cost search), best first.
 
@@ -166,7 +160,7 @@ def search_topk(nodes, link, indptr, indices, values, k, threshold, out_ids, out
             size = push(queue_log, queue_node, size, scores[0], 0)
         while size > 0:
             top, node = queue_log[0], queue_node[0]
-            if is_too_low(top, least_log, best_log, found, k):
+            if top < least_log or (found == k and top < -best_log[0]):
                 break
             size = pop(queue_log, queue_node, size)
             first, n = first_child[node], n_children[node]
@@ -176,7 +170,7 @@ def search_topk(nodes, link, indptr, indices, values, k, threshold, out_ids, out
             score_children(nodes, link, first, n, prepared, scores)
             for c in range(n):
                 log_probability = top + scores[c]
-                if is_too_low(log_probability, least_log, best_log, found, k):
+                if log_probability < least_log or (found == k and log_probability < -best_log[0]):
                     continue
                 if n_children[first + c] == 0:
                     found = keep_best(best_log, best_label, found, k, log_probability, label[first + c])
