@@ -54,7 +54,7 @@ from labeltree.experts.job import Progress
 from labeltree.kernels.dense.arrays import Step
 from labeltree.model import Model
 from labeltree.nodes.biases import initial_bias
-from labeltree.nodes.dense.fitting import EMBEDDING_RATES, POWERS, SMALLEST_SQUARES, Trainer
+from labeltree.nodes.dense.fitting import OPTIMIZERS, SMALLEST_SQUARES, Trainer
 from labeltree.nodes.kind import FitInput
 from labeltree.parallel import Pool
 from labeltree.training.data import read_training_data
@@ -129,8 +129,7 @@ def training_work(counts: Counts, dim: int) -> dict[str, Work]:
 def time_phases(trainer: Trainer, order: NDArray[np.int64]) -> dict[str, float]:
     """CPU seconds of each part of an epoch on one thread."""
     config, clocks = trainer.config, np.zeros(len(PHASES), np.int64)
-    rate, embedding_rate = config.lr, EMBEDDING_RATES[config.optimizer]
-    powers = POWERS[config.optimizer]
+    rate, (*powers, embedding_rate) = config.lr, OPTIMIZERS[config.optimizer]
     step = Step(rate, rate, embedding_rate, *powers, SMALLEST_SQUARES, config.l2, trainer.batch_size)
 
     def run(rows: NDArray[np.int64], n_seen: int) -> None:

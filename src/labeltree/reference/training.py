@@ -26,10 +26,9 @@ from numpy.typing import NDArray
 
 from labeltree.config import Config
 from labeltree.nodes.dense.fitting import (
-    EMBEDDING_RATES,
     INITIAL_BIAS_SQUARES,
     INITIAL_RANGE,
-    POWERS,
+    OPTIMIZERS,
     SMALLEST_SQUARES,
 )
 from labeltree.tree import LabelTree
@@ -234,8 +233,8 @@ def train_batch(
             bias.add(node, np.array([score_gradient]))
         for feature, value in example.features.items():
             embedding.add(feature, value * h_gradient)
-    embedding_power, node_power = POWERS[config.optimizer]
-    embedding_rate = rate * EMBEDDING_RATES[config.optimizer]
+    embedding_power, node_power, relative = OPTIMIZERS[config.optimizer]
+    embedding_rate = rate * relative
     move(parameters.embedding, embedding, embedding_rate, embedding_power, config.l2)
     move(parameters.weights, weights, rate, node_power, config.l2)
     move(parameters.bias, bias, rate, node_power, 0.0)

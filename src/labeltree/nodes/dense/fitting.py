@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterator
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,14 +28,28 @@ from labeltree.nodes.kind import FitInput, FitProgress
 from labeltree.nodes.links import Link
 from labeltree.tree import LabelTree
 
-# Steps of the optimizers. Word counts are far more skewed than those of nodes: with Adagrad's usual
-# power 1/2 rare words move as far as common ones and memorise their few rows; a power of 1/4 does better.
-POWERS = {"adagrad": (0.25, 0.5), "sgd": (0.0, 0.0)}  # of embeddings, of nodes
-EMBEDDING_RATES = {"adagrad": 0.6, "sgd": 1.0}
 INITIAL_RANGE = 0.1  # embeddings start uniform in +-this, node weights at 0
 SMALLEST_SQUARES = 1e-8  # a gradient that is only rounding error must not become a full step
 INITIAL_BIAS_SQUARES = 0.01  # biases start near their best values: no full first step along rounding errors
 PART_EXAMPLES = 8192  # between two reports of progress
+
+
+class Optimizer(NamedTuple):
+    """How steps are scaled: a row moves by rate * gradient / (its squared gradients so far) ** power."""
+
+    embedding_power: float
+    node_power: float
+    embedding_rate: float  # relative to that of nodes
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether steps do not depend on those before."""
+        return self.embedding_power == self.node_power == 0.0
+
+
+# By the parameter ``optimizer``. Word counts are far more skewed than those of nodes: with Adagrad's usual
+# power 1/2 rare words move as far as common ones and memorise their few rows; a power of 1/4 does better.
+OPTIMIZERS = {"adagrad": Optimizer(0.25, 0.5, 0.6), "sgd": Optimizer(0.0, 0.0, 1.0)}
 
 
 def fit_dense(given: FitInput) -> DenseParameters:
@@ -100,19 +115,19 @@ class Trainer:
 
     def train(self, rows: NDArray[np.int64], n_seen: int) -> float:
         """One pass over the rows, after ``n_seen`` others; their loss, NaN or infinite once they diverge."""
-        config = self.config
+        config, optimizer = self.config, OPTIMIZERS[self.config.optimizer]
         step = Step(
             first_rate=config.lr * (1.0 - n_seen / self.n_total),
             last_rate=config.lr * (1.0 - (n_seen + len(rows)) / self.n_total),
-            embedding_rate=EMBEDDING_RATES[config.optimizer],
-            embedding_power=POWERS[config.optimizer][0],
-            node_power=POWERS[config.optimizer][1],
+            embedding_rate=optimizer.embedding_rate,
+            embedding_power=optimizer.embedding_power,
+            node_power=optimizer.node_power,
             smallest_squares=SMALLEST_SQUARES,
             l2=config.l2,
             batch_size=self.batch_size,
         )
         loss = np.zeros(1)
-        if config.optimizer == "sgd" and config.batch_size == 1:
+        if optimizer.is_plain and config.batch_size == 1:
             self._take_steps(rows, n_seen, step, loss)
             return float(loss[0])
         self._take_batches(rows, n_seen, step, loss)
