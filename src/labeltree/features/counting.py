@@ -12,7 +12,7 @@ from labeltree.data.rows import LabelRows, SparseRows
 from labeltree.features.splitting import Batch
 from labeltree.features.strings import StringTable, is_utf8
 from labeltree.kernels.text.counts import add_ngrams, count_ids, count_rows, unite_labels
-from labeltree.kernels.text.words import Pieces
+from labeltree.kernels.text.packing import Pieces
 
 
 class Tokens(NamedTuple):

@@ -201,6 +201,7 @@ class ShortText:
             column_of_bucket=features.column_of_bucket,
             idf=features.idf,
             lower_case=options.lower_case,
+            kinds=options.kinds,
             prefix=options.prefix,
             weighted=config.weighted_words,
             longest=config.word_ngrams,
