@@ -274,6 +274,11 @@ class Config:
     batch_size: int = _parameter(
         64, "Examples per step.", low=1, high=1 << 20, group="training", needs=(_used("batch_size"),)
     )
+    calibrate: bool = _parameter(
+        True,
+        "Hold rows out at first, to weigh the experts and to correct their probabilities.",
+        group="training",
+    )
     trees: int = _parameter(
         1, "Trees of the ensemble; their probabilities are averaged.", low=1, high=1000, group="training"
     )
@@ -341,6 +346,7 @@ PRESETS: dict[str, dict[str, Any]] = {
         tf="count",
         idf=True,
         row_norm="mean",
+        calibrate=False,
     ),
     "fasttext-hs": dict(
         nodes="dense",
@@ -357,6 +363,7 @@ PRESETS: dict[str, dict[str, Any]] = {
         tf="count",
         idf=False,
         row_norm="mean",
+        calibrate=False,
     ),
 }
 

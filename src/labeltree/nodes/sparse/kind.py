@@ -25,7 +25,7 @@ _PRODUCTS_PER_SECOND = 5e8
 
 class _Sparse(NodeKind):
     name = "sparse"
-    scores_alike = True
+    scores_alike = keeps_map = True
     methods = ({}, {"loss": "log"}, {"solver": "sgd"})
 
     def takes(self, link: Link) -> bool:
