@@ -110,10 +110,11 @@ class Config:
         needs=(_used("arity"),),
     )
     max_leaves: int = _parameter(
-        64,
-        "Stop splitting a group of labels of at most this size.",
-        low=1,
+        0,
+        "Stop splitting a group of labels of at most this size; 0: 64, or all labels where they are few.",
+        low=0,
         high=1 << 20,
+        by_data=True,
         group="tree",
         needs=(_used("max_leaves"),),
     )

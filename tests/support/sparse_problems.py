@@ -16,7 +16,7 @@ from labeltree.experts.held_out import choose_rows
 from labeltree.experts.tree_expert import TreeExpert
 from labeltree.kernels.sparse.arrays import SparseParameters
 from labeltree.nodes import KINDS
-from labeltree.nodes.kind import Fit, FitInput
+from labeltree.nodes.kind import Facts, Fit, FitInput
 from labeltree.nodes.sparse.fitting import fit_sparse
 from labeltree.nodes.sparse.gathering import Scratch
 from labeltree.nodes.sparse.plan import Plan, make_plan
@@ -48,7 +48,7 @@ def fit(problem: Problem, config: Config, *, seed: int = 3, threads: int = 1) ->
 
 def resolved(config: Config, Y: LabelRows) -> Config:
     """As the driver hands it to sparse nodes."""
-    return KINDS["sparse"].resolve(config, Y.n_labels, Y.examples_per_label)
+    return KINDS["sparse"].resolve(config, Facts(Y.n_labels, Y.examples_per_label, len(Y.indices)))
 
 
 def plan_of(problem: Problem, config: Config, *, seed: int = 3) -> Plan:

@@ -21,6 +21,14 @@ if TYPE_CHECKING:
 Parameters: TypeAlias = Any  # a NamedTuple of arrays, of the kind's own
 
 
+class Facts(NamedTuple):
+    """What defaults may depend on."""
+
+    n_labels: int
+    examples_per_label: float  # on average, of those that have any
+    n_entries: int  # features of all training rows
+
+
 class FitProgress(NamedTuple):
     """Where a fit is."""
 
@@ -96,7 +104,7 @@ class NodeKind(ABC):
         return True
 
     @abstractmethod
-    def resolve(self, config: Config, n_labels: int, examples_per_label: float) -> Config:
+    def resolve(self, config: Config, facts: Facts) -> Config:
         """The config with the values that suit the data, where it leaves them to the data by a 0."""
 
     @abstractmethod

@@ -20,6 +20,7 @@ from labeltree.experts.held_out import hold_out
 from labeltree.experts.job import Callback, TrainingJob, stage
 from labeltree.model import Model
 from labeltree.nodes import KINDS, LINKS
+from labeltree.nodes.kind import Facts
 from labeltree.parallel import Pool
 from labeltree.storage.card import check_card
 from labeltree.training.data import TrainingData, read_training_data, with_labels
@@ -107,8 +108,8 @@ def _usable_rows(
 def _make_job(data: TrainingData, rows: TrainingRows, config: Config, pool: Pool) -> TrainingJob:
     """What the config leaves to the data is chosen here, once."""
     kinds = KINDS.parts_of(config.nodes)
-    facts = (rows.Y.n_labels, rows.Y.examples_per_label)
-    resolved = {kind: KINDS[kind].resolve(config, *facts) for kind in kinds}
+    facts = Facts(rows.Y.n_labels, rows.Y.examples_per_label, len(rows.X.indices))
+    resolved = {kind: KINDS[kind].resolve(config, facts) for kind in kinds}
     held_out = hold_out(data.features, rows, config)
     return TrainingJob(rows, data.labels.strings(), config, resolved, held_out, pool)
 

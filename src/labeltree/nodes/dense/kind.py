@@ -13,10 +13,20 @@ from labeltree.data.rows import TrainingRows
 from labeltree.nodes import LINKS
 from labeltree.nodes.chunks import CHUNK_CHILDREN, MAX_CHUNKS
 from labeltree.nodes.dense.quantized import DenseParameters, QuantizedParameters, quantize
-from labeltree.nodes.kind import Fit, FitInput, FitProgress, Needs, NodeKind, SavedNodes, Search, tree_fields
+from labeltree.nodes.kind import (
+    Facts,
+    Fit,
+    FitInput,
+    FitProgress,
+    Needs,
+    NodeKind,
+    SavedNodes,
+    Search,
+    tree_fields,
+)
 from labeltree.tree import LabelTree, Shape
 
-ARITY = 16
+ARITY, MAX_LEAVES = 16, 64
 
 
 class _Dense(NodeKind):
@@ -27,8 +37,13 @@ class _Dense(NodeKind):
         {"dim": 4, "epochs": 1, "optimizer": "sgd", "batch_size": 1},
     )
 
-    def resolve(self, config: Config, n_labels: int, examples_per_label: float) -> Config:
-        return dataclasses.replace(config, nodes=self.name, arity=config.arity or ARITY)
+    def resolve(self, config: Config, facts: Facts) -> Config:
+        return dataclasses.replace(
+            config,
+            nodes=self.name,
+            arity=config.arity or ARITY,
+            max_leaves=config.max_leaves or MAX_LEAVES,
+        )
 
     def fit(self, given: FitInput) -> Fit:
         from labeltree.nodes.dense.fitting import fit_dense
