@@ -16,7 +16,9 @@ from labeltree.data.formats import check_in_memory
 from labeltree.data.labels import check_label_rows
 from labeltree.data.rows import LabelRows, SparseRows, emptied, without_entries
 from labeltree.errors import DataError, show
-from labeltree.experts.ensemble import above_of_rows, best_of_rows, score_rows
+from labeltree.experts.by_rows import above_of_rows, best_of_rows, score_rows
+from labeltree.experts.combination import Combination, equal_weights
+from labeltree.experts.ensemble import Ensemble
 from labeltree.experts.expert import Expert, Found
 from labeltree.experts.single_row import SingleRow
 from labeltree.features.features import Features, is_list
@@ -41,7 +43,7 @@ Answers = list[list[tuple[str, float]]]  # of each row: labels and probabilities
 
 
 class Model:
-    """A few experts, such as label trees, whose probabilities are averaged.
+    """A few experts, such as label trees, whose probabilities are combined.
 
     Its methods may be called from many threads at once.
     """
@@ -54,6 +56,7 @@ class Model:
         label_counts: NDArray[np.int64],
         n_examples: int,
         experts: Sequence[Expert],
+        combination: Combination | None = None,
         card: Mapping[str, str] | None = None,
         version: str | None = __version__,
     ) -> None:
@@ -66,11 +69,13 @@ class Model:
         self.version = version  # of the labeltree that trained it now or wrote its file; None: it did not say
         self.n_labels, self.n_features = len(labels), features.n_columns
         self.experts = experts
+        self.combination = combination or equal_weights(len(experts))
+        self._ensemble = Ensemble(experts, self.combination)
         self.skipped_lines = 0  # bad lines left out when this model was trained ...
         self.skipped_messages: list[str] = []  # ... and what was wrong with the first few
         self.unused_rows = 0  # training rows without labels, where these were no examples
         self._names: list[str] | None = None
-        self._single_row = SingleRow(features, experts)
+        self._single_row = SingleRow(features, self._ensemble)
 
     def __repr__(self) -> str:
         kinds = Counter(expert.kind for expert in self.experts)
@@ -158,7 +163,7 @@ class Model:
         if found is not None:
             return found
         rows = self._rows(X)
-        ids, probabilities = best_of_rows(self.experts, rows, query, threads)
+        ids, probabilities = best_of_rows(self._ensemble, rows, query, threads)
         if not query.labels_unknown:
             unknown = without_entries(rows)
             ids[unknown], probabilities[unknown] = -1, 0.0
@@ -167,7 +172,7 @@ class Model:
     def above(self, X: Any, query: Query, threads: int = 0) -> SparseRows:
         """All labels of at least the threshold: rows of probabilities over label ids."""
         rows = self._rows(X)
-        found = above_of_rows(self.experts, rows, query, threads)
+        found = above_of_rows(self._ensemble, rows, query, threads)
         return found if query.labels_unknown else emptied(found, without_entries(rows))
 
     def knows(self, X: Any) -> NDArray[np.bool_]:
@@ -191,7 +196,7 @@ class Model:
         rows = self._rows(X)
         indptr = np.arange(rows.n_rows + 1, dtype=np.int64) * len(ids)
         given = LabelRows(indptr, np.tile(ids, rows.n_rows), self.n_labels)
-        found = score_rows(self.experts, rows, given, query_all(normalize=normalize), threads)
+        found = score_rows(self._ensemble, rows, given, query_all(normalize=normalize), threads)
         return found.reshape(rows.n_rows, len(ids))
 
     def probability_rows(
@@ -202,7 +207,7 @@ class Model:
             raise DataError(f"labels must be LabelRows, as `read` gives them, but is {show(labels)}")
         rows = self._rows(X)
         check_label_rows(labels, rows.n_rows, self.n_labels)
-        return score_rows(self.experts, rows, labels, query_all(normalize=normalize), threads)
+        return score_rows(self._ensemble, rows, labels, query_all(normalize=normalize), threads)
 
     def read(
         self, path: str | Path, *, format: str = "auto", skip_bad_lines: bool = False

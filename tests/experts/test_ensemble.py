@@ -21,7 +21,9 @@ from support.strategies import (
 
 from labeltree.data.rows import SparseRows
 from labeltree.errors import DataError, ParameterError
-from labeltree.experts.ensemble import best_of_rows
+from labeltree.experts.by_rows import best_of_rows
+from labeltree.experts.combination import equal_weights
+from labeltree.experts.ensemble import Ensemble
 from labeltree.experts.tree_expert import TreeExpert
 from labeltree.query import make_query
 from labeltree.reference import search as reference
@@ -136,11 +138,12 @@ def test_rows_of_an_ensemble_go_as_deep_as_they_need() -> None:
         tree = build_flat(60)
         trees.append((tree, random_parameters(tree, N_FEATURES, 4, seed, scale=2.0)))
     searches = [TreeExpert(tree, *kept(parameters), N_FEATURES) for tree, parameters in trees]
+    ensemble = Ensemble(searches, equal_weights(len(searches)))
     rows = random_rows(30)
-    ids, probabilities = best_of_rows(searches, sparse_rows(rows, N_FEATURES), make_query(3), 1)
+    ids, probabilities = best_of_rows(ensemble, sparse_rows(rows, N_FEATURES), make_query(3), 1)
     for row, expected in enumerate(expected_marginals(trees, rows)):
         np.testing.assert_allclose(probabilities[row], reference.top_k(expected, 3)[1], **CLOSE)
-        alone = best_of_rows(searches, sparse_rows([rows[row]], N_FEATURES), make_query(3), 1)
+        alone = best_of_rows(ensemble, sparse_rows([rows[row]], N_FEATURES), make_query(3), 1)
         assert alone[0][0].tobytes() == ids[row].tobytes()
         assert alone[1][0].tobytes() == probabilities[row].tobytes()
 

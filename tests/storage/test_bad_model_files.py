@@ -128,7 +128,7 @@ def test_bytes_changed_in_bulk(content: bytes, tmp_path: Path) -> None:
         bytes(len(content)),
         content[64:],
         content[::-1],
-        content.replace(b'"format\\":2', b'"format\\":0'),
+        content.replace(b'"format\\":3', b'"format\\":0'),
     ):
         assert damaged != content
         path.write_bytes(damaged)
@@ -137,7 +137,7 @@ def test_bytes_changed_in_bulk(content: bytes, tmp_path: Path) -> None:
 
 def test_a_newer_format_is_named(content: bytes, tmp_path: Path) -> None:
     path = tmp_path / "newer.labeltree"
-    path.write_bytes(content.replace(b'\\"format\\":2', b'\\"format\\":9'))
+    path.write_bytes(content.replace(b'\\"format\\":3', b'\\"format\\":9'))
     message = refuse(path, NewerModelError)
     assert "9" in message
     assert "newer labeltree" in message

@@ -30,7 +30,7 @@ OTHER_VALUES: dict[type, Callable[[Any], Any]] = {
 
 
 def tree_entry(number: int, nodes: str, link: str = "plt", **chosen: Any) -> dict[str, Any]:
-    return {"kind": "tree", "number": number, "nodes": nodes, "link": link, "config": chosen}
+    return {"kind": "tree", "number": number, "nodes": nodes, "link": link, "weight": 1.0, "config": chosen}
 
 
 def metadata_1(**changes: Any) -> dict[str, Any]:
@@ -90,8 +90,8 @@ def test_version_1_told_experts_by_their_place() -> None:
         tree_entry(2, "dense", **dense),
         tree_entry(3, "sparse", **sparse),
     ]
-    assert set(upgraded) == {"format", "config", "experts", "n_examples", "features"}
-    assert upgraded["config"] == {**ADDED[1], **ADDED[2], **metadata_1()["config"]}
+    assert set(upgraded) == {"format", "config", "experts", "n_examples", "features", "map"}
+    assert upgraded["config"] == {**ADDED[2], **ADDED[1], **metadata_1()["config"]}
     one = {"nodes": "dense", "link": "hsm", "trees": 1}
     assert upgrade(metadata_1(n_trees=1, config=one))["experts"] == [tree_entry(0, "dense", "hsm")]
 

@@ -42,6 +42,8 @@ class Expert(ABC):
     kind: ClassVar[str]  # its name in the table
     n_labels: int
     scores_alike: bool  # whether a search and `score` give a label the same bits
+    lists_all: ClassVar[bool] = False  # few labels are not 0 for a row, and `nonzero` lists them
+    usual_share: ClassVar[float | None] = None  # of the evidence, beside trees, where nothing is known
     trees: Sequence[LabelTree] = ()  # that people may want to see and to write to a file
     chosen: Mapping[str, Any] = {}  # by the data for it: values of parameters that the config leaves at 0
 
@@ -67,6 +69,10 @@ class Expert(ABC):
     @abstractmethod
     def score(self, arrays: Arrays, labels: Labels, query: Query) -> NDArray[np.float32]:
         """The probability of each given label of each row; 0 for the label -1."""
+
+    def nonzero(self, arrays: Arrays) -> Above:
+        """All labels of each row whose probability is not 0, where the expert lists them."""
+        raise NotImplementedError(f"experts of kind {self.kind!r} are searched")
 
     def topk_row(
         self, indices: NDArray[np.int32], values: NDArray[np.float32], n: int, norm: int, query: Query
@@ -110,5 +116,13 @@ class Expert(ABC):
 
     @classmethod
     @abstractmethod
-    def train(cls, job: TrainingJob) -> Sequence[Expert]:
+    def train(cls, job: TrainingJob) -> Sequence[Trained]:
         """Experts of this kind for the data; none where the config does not ask for any."""
+
+
+class Trained(NamedTuple):
+    """An expert; and its like, trained without the held-out rows, which can be judged by them."""
+
+    expert: Expert
+    without_held_out: Expert | None = None
+    is_calibrated: bool = False  # by itself: the expert's probabilities can be taken at their word

@@ -7,13 +7,13 @@ the rest: check or split, weigh and search. What is not as usual takes the way o
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from labeltree.data.matrices import copy_row
-from labeltree.experts.expert import Expert, Found
+from labeltree.experts.ensemble import Ensemble
+from labeltree.experts.expert import Found
 from labeltree.features.features import Features
 from labeltree.query import NO_BEAM, Query
 
@@ -31,9 +31,9 @@ class RowBuffer(threading.local):
 class SingleRow:
     """The best labels of a single text or row by a model's only expert, where it can be that quick."""
 
-    def __init__(self, features: Features, experts: Sequence[Expert]) -> None:
+    def __init__(self, features: Features, ensemble: Ensemble) -> None:
         self._features, self._n_columns = features, features.n_columns
-        self._expert = experts[0] if len(experts) == 1 else None
+        self._expert = ensemble.single
         self._buffer = RowBuffer()
 
     def best(self, X: Any, query: Query) -> Found | None:

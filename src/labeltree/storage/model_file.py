@@ -16,6 +16,7 @@ from labeltree import __version__
 from labeltree.config import BY_DATA, Config, parameters
 from labeltree.errors import CorruptedModelError, ModelFileError, NewerModelError, ParameterError, show
 from labeltree.experts import EXPERTS
+from labeltree.experts.combination import Combination
 from labeltree.experts.expert import Expert, Saved
 from labeltree.features import FEATURES
 from labeltree.features.features import Features
@@ -37,6 +38,7 @@ class Parts(NamedTuple):
     label_counts: NDArray[np.int64]  # (n_labels,) training rows of each label
     n_examples: int
     experts: Sequence[Expert]
+    combination: Combination
     card: Mapping[str, str]
     version: str | None  # of the labeltree that wrote the file; older files do not say
 
@@ -45,13 +47,15 @@ def write_parts(path: str | Path, parts: Parts) -> None:
     """Write one file, completely or not at all, in the name of this version of labeltree."""
     tensors = parts.features.tensors() | _label_tensors(parts)
     experts = []
-    for number, expert in enumerate(parts.experts):
+    weights = parts.combination.weights.tolist()
+    for number, (expert, weight) in enumerate(zip(parts.experts, weights, strict=True)):
         tensors |= expert.tensors(number)
-        own = {"kind": expert.kind, "number": number, "config": dict(expert.chosen)}
+        own = {"kind": expert.kind, "number": number, "weight": weight, "config": dict(expert.chosen)}
         experts.append(expert.metadata() | own)
     metadata = {
         "config": parts.config.to_dict(),
         "experts": experts,
+        "map": parts.combination.map.tolist(),
         "features": parts.features.input,
         "n_examples": parts.n_examples,
         "card": check_card(parts.card),
@@ -99,12 +103,15 @@ def _assemble(tensors: dict[str, NDArray], metadata: dict[str, Any]) -> Parts:
         _take_expert(Saved(tensors, entry["number"], entry, config, features.n_columns, len(labels)))
         for entry in _take_entries(metadata["experts"])
     ]
+    weights = [entry["weight"] for entry in metadata["experts"]]
+    combination = Combination.from_saved(weights, metadata["map"])
     card, version = check_card(metadata.get("card", {})), metadata.get("version")
     if version is not None and not (isinstance(version, str) and _VERSION.fullmatch(version)):
         raise CorruptedModelError(f"version is {show(version)}, which is none of labeltree")
     return Parts(
         config=config, features=features, labels=labels, label_counts=counts,
-        n_examples=metadata["n_examples"], experts=experts, card=card, version=version,
+        n_examples=metadata["n_examples"], experts=experts, combination=combination, card=card,
+        version=version,
     )  # fmt: skip
 
 

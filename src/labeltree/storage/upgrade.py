@@ -39,9 +39,8 @@ ADDED: dict[int, dict[str, Any]] = {
         eta=2.0,
         eta_power=0.5,
     ),
-    2: dict(
-        tokens="spaces",
-    ),
+    2: dict(calibrate=True, tokens="spaces"),
+    3: dict(),
 }
 
 
@@ -79,4 +78,10 @@ def _from_1(metadata: Metadata) -> Metadata:
     return {**kept, "format": 2, "experts": experts}
 
 
-UPGRADES: dict[int, Callable[[Metadata], Metadata]] = {1: _from_1}  # each to the version after
+def _from_2(metadata: Metadata) -> Metadata:
+    """Version 3 says how experts are combined; before, all counted the same."""
+    experts = [{**entry, "weight": 1.0} for entry in metadata["experts"]]
+    return {**metadata, "format": 3, "experts": experts, "map": []}
+
+
+UPGRADES: dict[int, Callable[[Metadata], Metadata]] = {1: _from_1, 2: _from_2}  # each to the version after

@@ -132,7 +132,7 @@ MALFORMED: dict[str, tuple[Any, int, type[ModelFileError], str]] = {
     "version a text": (header_with('{"format":"1"}'), 0, CORRUPTED, "format version"),
     "version true": (header_with('{"format":true}'), 0, CORRUPTED, "format version"),
     "version 0": (header_with('{"format":0}'), 0, CORRUPTED, "format version"),
-    "newer": (header_with('{"format":3}', what="ever"), 0, NewerModelError, "install a newer labeltree"),
+    "newer": (header_with('{"format":99}', what="ever"), 0, NewerModelError, "install a newer labeltree"),
     "no tensors": (header_with(), 0, CORRUPTED, "not a digest"),
     "digest short": (header_with(digest=entry("U8", [31], 0, 31)), 0, CORRUPTED, "not a digest"),
     "digest typed": (header_with(digest=entry("U64", [4], 0, 32)), 0, CORRUPTED, "not a digest"),

@@ -1,0 +1,75 @@
+"""An ensemble over many rows, shared out among threads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from labeltree.data.rows import Arrays, LabelRows, SparseRows, pointers
+from labeltree.experts.ensemble import Ensemble
+from labeltree.experts.expert import Above, Found
+from labeltree.parallel import Pool, check_threads, row_slices
+from labeltree.query import Query
+
+ROWS_PER_THREAD = 128  # below this a second thread costs more than it saves
+
+
+def best_of_rows(ensemble: Ensemble, rows: SparseRows, query: Query, threads: int) -> Found:
+    """The k best labels of each row, at most all, and their probabilities; -1 and 0 where there are fewer."""
+    ids = np.empty((rows.n_rows, query.k), np.int32)
+    probabilities = np.empty((rows.n_rows, query.k), np.float32)
+
+    def find(part: slice) -> None:
+        ensemble.topk(_part(rows, part), query, ids[part], probabilities[part])
+
+    _by_rows(find, rows.n_rows, threads)
+    return ids, probabilities
+
+
+def above_of_rows(ensemble: Ensemble, rows: SparseRows, query: Query, threads: int) -> SparseRows:
+    """All labels of at least the threshold: rows of probabilities over label ids."""
+    parts: dict[int, Above] = {}
+
+    def find(part: slice) -> None:
+        parts[part.start] = ensemble.above(_part(rows, part), query)
+
+    _by_rows(find, rows.n_rows, threads)
+    found = [parts[start] for start in sorted(parts)]
+    lengths = np.concatenate([np.empty(0, np.int64), *(part[0] for part in found)])
+    ids = np.concatenate([np.empty(0, np.int32), *(part[1] for part in found)])
+    values = np.concatenate([np.empty(0, np.float32), *(part[2] for part in found)])
+    return SparseRows(pointers(lengths), ids, values, ensemble.n_labels)
+
+
+def score_rows(
+    ensemble: Ensemble, rows: SparseRows, labels: LabelRows, query: Query, threads: int
+) -> NDArray[np.float32]:
+    """The probability of each given label of each row."""
+    out = np.zeros(len(labels.indices), np.float32)
+
+    def score(part: slice) -> None:
+        label_indptr = labels.indptr[part.start : part.stop + 1]
+        begin, end = label_indptr[0], label_indptr[-1]
+        given = (label_indptr - begin, labels.indices[begin:end])
+        out[begin:end] = ensemble.score(_part(rows, part), given, query)
+
+    _by_rows(score, rows.n_rows, threads)
+    return out
+
+
+def _part(rows: SparseRows, part: slice) -> Arrays:
+    """Some rows for the kernels; their pointers go on counting from the first of all rows."""
+    return rows.indptr[part.start : part.stop + 1], rows.indices, rows.values
+
+
+def _by_rows(function: Callable[[slice], None], n_rows: int, threads: int) -> None:
+    threads = check_threads(threads)  # also where none is started: a wrong call is always an error
+    if threads == 1 or n_rows < 2 * ROWS_PER_THREAD:
+        if n_rows:
+            function(slice(0, n_rows))
+        return
+    with Pool(threads) as pool:
+        # several parts per thread: rows differ in cost
+        pool.map(function, row_slices(n_rows, min(4 * pool.threads, n_rows // ROWS_PER_THREAD)))

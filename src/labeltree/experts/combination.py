@@ -1,0 +1,71 @@
+"""How the evidence of several experts becomes one probability: an average with weights, then a map.
+
+Both keep the order in which labels of a row can be bounded: a label that no expert gives more than p has an
+average of at most p, and the map rises. So the best labels are found exactly (:mod:`.ensemble`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from labeltree.errors import CorruptedModelError, show
+
+NO_MAP: NDArray[np.float64] = np.empty(0)
+_LARGEST = 1e6  # of a file's numbers
+_LOWER = 1 - 1e-6  # bounds are a bit low, as averages are rounded
+
+
+class Combination(NamedTuple):
+    """The weights of a model's experts, and the map of their average."""
+
+    weights: NDArray[np.float64]  # (n_experts,) at least 0, not all 0; their sum is what the average is of
+    map: NDArray[np.float64] = NO_MAP  # (3,) a, b, c of sigmoid(a log p - b log(1 - p) + c); or none
+
+    def mapped(self, average: NDArray[np.float64]) -> NDArray[np.float32]:
+        """The probabilities of labels whose evidence has these averages."""
+        if not len(self.map):
+            return average.astype(np.float32)
+        with np.errstate(divide="ignore", over="ignore"):
+            log_odds = self.map[0] * np.log(average) - self.map[1] * np.log1p(-average) + self.map[2]
+            return (1.0 / (1.0 + np.exp(-log_odds))).astype(np.float32)
+
+    def least_average(self, threshold: np.float32) -> float:
+        """No label of a smaller average reaches the threshold. By halving: the map has no closed inverse."""
+        if not len(self.map):
+            return float(threshold) * _LOWER
+        low, high = 0.0, 1.0
+        for _ in range(60):
+            middle = 0.5 * (low + high)
+            if self.mapped(np.array([middle]))[0] < threshold:
+                low = middle
+            else:
+                high = middle
+        return low * _LOWER
+
+    @classmethod
+    def from_saved(cls, weights: Sequence[Any], map: Any) -> Combination:
+        """With the numbers that a model file has, checked."""
+        if not all(_is_number(weight) and weight >= 0 for weight in weights) or not any(weights):
+            raise CorruptedModelError(
+                f"the weights of the experts are {show(weights)}, but must be at least 0, and one above"
+            )
+        is_map = isinstance(map, list) and len(map) in (0, 3) and all(_is_number(value) for value in map)
+        if not is_map or any(value <= 0 for value in map[:2]):
+            raise CorruptedModelError(
+                f"map is {show(map)}, but must be empty or three numbers, the first two above 0"
+            )
+        return cls(np.array(weights, np.float64), np.array(map, np.float64))
+
+
+def _is_number(value: Any) -> bool:
+    """Whether it is one that can be reckoned with."""
+    return type(value) in (int, float) and abs(value) <= _LARGEST
+
+
+def equal_weights(n_experts: int) -> Combination:
+    """The plain average."""
+    return Combination(np.ones(n_experts))
