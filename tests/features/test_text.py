@@ -330,6 +330,41 @@ def test_hashes_stay_what_saved_models_expect() -> None:
     assert np.flatnonzero(features.column_of_bucket >= 0).tolist() == sorted([918015, 870658, 125906])
 
 
+@given(st.lists(lines, min_size=2, max_size=8), settings_grid, st.integers(1, 7))
+@settings(max_examples=100)
+def test_held_out_rows_are_as_unseen(texts: list[bytes], values: dict[str, Any], n: int) -> None:
+    """As features of the other rows alone would make them; with min_count 1, else rows count, not words."""
+    config = Config(**values | {"min_count": 1})
+    texts = [text.decode("utf-8", "ignore").encode() for text in texts]
+    texts, _ = split_all(texts, config)
+    held_out = np.arange(min(n, len(texts)), dtype=np.int64)
+    features, _, rows, _ = TextFeatures.fit([make_block(texts)], config)
+    others, _, _, _ = TextFeatures.fit([make_block(texts[len(held_out) :])], config)
+    expected, _ = others.transform([make_block(texts[: len(held_out)])], StringTable())
+    unseen = features.as_unseen(rows, held_out)
+    assert unseen.n_columns == rows.n_columns
+    found = [named(row, features) for row in as_dicts(unseen)]
+    for row, other in zip(found, [named(row, others) for row in as_dicts(expected)], strict=True):
+        assert row == pytest.approx(other, rel=1e-5)
+
+
+def named(row: dict[int, float], features: TextFeatures) -> dict[str | int, float]:
+    """By word or bucket instead of columns."""
+    buckets = {column: b for b, column in enumerate(features.column_of_bucket.tolist()) if column >= 0}
+    words = features.words.strings()
+    return {buckets[c] if c in buckets else words[c]: value for c, value in row.items()}
+
+
+def test_words_of_too_few_other_rows_are_unseen() -> None:
+    texts = [b"one two", b"one two three", b"one three", b"one"]
+    features, _, rows, _ = TextFeatures.fit([make_block(texts)], make_config({"min_count": 2}))
+    before = rows.values.copy()
+    unseen = features.as_unseen(rows, np.array([0, 2]))
+    assert [features.words[c] for c in unseen.indices] == ["one", "one"]
+    assert unseen.values.tolist() == [1.0, 1.0]
+    assert rows.values.tobytes() == before.tobytes()
+
+
 def fitted(**values: Any) -> TextFeatures:
     block = make_block([b"__label__x one two three two", b"one four", b"two three five"])
     return TextFeatures.fit([block], make_config(values))[0]
