@@ -63,6 +63,13 @@ class Config:
         needs=(_TEXT,),
     )
 
+    tokens: str = _parameter(
+        "words",
+        "What words are: runs of letters and digits (punctuation separates), or all between white space.",
+        choices=("words", "spaces"),
+        group="features",
+        needs=(_TEXT, _COUNTED_WORDS),
+    )
     lowercase: bool = _parameter(True, "Lower-case the text.", group="features", needs=(_TEXT,))
     min_count: int = _parameter(1, "Ignore words seen less often.", low=1, group="features", needs=(_TEXT,))
     word_ngrams: int = _parameter(
@@ -110,10 +117,11 @@ class Config:
         needs=(_used("arity"),),
     )
     max_leaves: int = _parameter(
-        64,
-        "Stop splitting a group of labels of at most this size.",
-        low=1,
+        0,
+        "Stop splitting a group of labels of at most this size; 0: 64, or all labels where they are few.",
+        low=0,
         high=1 << 20,
+        by_data=True,
         group="tree",
         needs=(_used("max_leaves"),),
     )
@@ -274,6 +282,11 @@ class Config:
     batch_size: int = _parameter(
         64, "Examples per step.", low=1, high=1 << 20, group="training", needs=(_used("batch_size"),)
     )
+    calibrate: bool = _parameter(
+        True,
+        "Hold rows out at first, to weigh the experts and to correct their probabilities.",
+        group="training",
+    )
     trees: int = _parameter(
         1, "Trees of the ensemble; their probabilities are averaged.", low=1, high=1000, group="training"
     )
@@ -338,9 +351,11 @@ PRESETS: dict[str, dict[str, Any]] = {
         lr=0.1,
         l2=0.002,
         epochs=30,
+        tokens="spaces",
         tf="count",
         idf=True,
         row_norm="mean",
+        calibrate=False,
     ),
     "fasttext-hs": dict(
         nodes="dense",
@@ -353,10 +368,12 @@ PRESETS: dict[str, dict[str, Any]] = {
         lr=0.1,
         l2=0.0,
         epochs=5,
+        tokens="spaces",
         lowercase=False,
         tf="count",
         idf=False,
         row_norm="mean",
+        calibrate=False,
     ),
 }
 
