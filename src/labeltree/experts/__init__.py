@@ -14,5 +14,5 @@ if TYPE_CHECKING:
 
 EXPERTS: Table[type[Expert]] = Table(
     tree=Entry("experts.tree_expert:TreeExpert"),
-    neighbours=Entry("experts.neighbours:NeighboursExpert", uses=("neighbours",)),
+    neighbours=Entry("experts.neighbours:NeighboursExpert"),
 )

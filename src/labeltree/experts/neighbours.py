@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from labeltree.data.rows import Arrays, LabelRows, SparseRows, read_only
-from labeltree.experts.expert import Above, Expert, Saved
+from labeltree.data.rows import Arrays, LabelRows, SparseRows, read_only_rows
+from labeltree.errors import CorruptedModelError
+from labeltree.experts.expert import Above, Found, Saved, Trained
 from labeltree.experts.job import ExpertNeeds, stage
 from labeltree.experts.listing import ListingExpert
 from labeltree.experts.neighbours_index import (
@@ -20,7 +21,6 @@ from labeltree.experts.neighbours_index import (
     open_index,
     take_index,
 )
-
 from labeltree.kernels.neighbours.search import (
     INDEX_TABLE,
     MOST_POSTINGS,
@@ -43,11 +43,13 @@ class NeighboursExpert(ListingExpert):
     counted by the third power of its similarity and by its weight.
     """
 
-    kind = "neighbours"
+    kind = plural = "neighbours"
+    usual_share = 0.3
 
     def __init__(self, index: IndexTensors, n_labels: int, n_neighbours: int) -> None:
         self.n_labels, self.n_neighbours, self.index = n_labels, n_neighbours, index
         opened = open_index(index)
+        self.n_candidates = opened.n_candidates
         self._fields = dict(
             by_column=opened.by_column,
             by_row=opened.by_row,
@@ -72,16 +74,15 @@ class NeighboursExpert(ListingExpert):
         indptr = np.zeros(n_rows + 1, np.int64)
         capacity = max(1024, 128 * n_rows)
         ids, votes = np.empty(capacity, np.int32), np.empty(capacity, np.float32)
-        given = self._table, self._scratch(), *map(read_only, arrays), self.n_neighbours
+        given = self._table, self._scratch(), *read_only_rows(arrays), self.n_neighbours
         while (row := vote_labels(*given, row, indptr, ids, votes)) < n_rows:
             ids, votes = np.concatenate([ids, ids]), np.concatenate([votes, votes])
         return np.diff(indptr), ids[: indptr[-1]], votes[: indptr[-1]]
 
-    def find(self, arrays: Arrays, n: int) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
-        """The n most similar training rows and their similarities, most similar first; -1 and 0 if fewer."""
+    def similar_rows(self, arrays: Arrays, n: int) -> Found:
         shape = len(arrays[0]) - 1, n
         rows, similarities = np.empty(shape, np.int32), np.empty(shape, np.float32)
-        find_neighbours(self._table, self._scratch(), *map(read_only, arrays), n, rows, similarities)
+        find_neighbours(self._table, self._scratch(), *read_only_rows(arrays), n, rows, similarities)
         return rows, similarities
 
     def _scratch(self) -> NDArray[np.int64]:
@@ -108,7 +109,7 @@ class NeighboursExpert(ListingExpert):
     def statistics(self) -> dict[str, Any]:
         index = self.index
         return {
-            "n_rows": index.n_rows,
+            "n_indexed_rows": index.n_rows,
             "n_neighbours": self.n_neighbours,
             "index_bytes": index.index_bytes,
             "label_bytes": self.parameter_bytes - index.index_bytes,
@@ -122,6 +123,8 @@ class NeighboursExpert(ListingExpert):
     @classmethod
     def from_saved(cls, saved: Saved) -> NeighboursExpert:
         index = take_index(saved.tensors, f"neighbours.{saved.number}", saved.n_features, saved.n_labels)
+        if not saved.config.neighbours:
+            raise CorruptedModelError("there are neighbours, but the config has neighbours=0")
         return cls(index, saved.n_labels, saved.config.neighbours)
 
     @classmethod
@@ -140,10 +143,11 @@ class NeighboursExpert(ListingExpert):
         return cls(build_index(X, Y, weight), Y.n_labels, n_neighbours)
 
     @classmethod
-    def train(cls, job: TrainingJob) -> Sequence[Expert]:
+    def train(cls, job: TrainingJob) -> Sequence[Trained]:
         if not job.config.neighbours:
             return []
         job.report(stage("neighbours", job.config, 0.0))
         expert = cls.build(*job.rows, job.config.neighbours)
         job.report(stage("neighbours", job.config, 1.0))
-        return [expert]
+        numbers = job.held_out.numbers
+        return [Trained(expert, expert.without(numbers) if len(numbers) else None)]

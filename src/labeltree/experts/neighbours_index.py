@@ -76,14 +76,14 @@ def build_index(X: SparseRows, Y: LabelRows, weight: NDArray[np.float32]) -> Ind
     del row_of, values, is_kept
     chosen = _choose_columns(rows, columns, X, len(X.indices))
     by_column = chosen.is_listed[columns]
-    column_lengths, column_lists = _pack(
+    column_lengths, column_lists = pack_entries(
         columns[by_column], rows[by_column], level[by_column], X.n_columns, X.n_rows
     )
     place = np.full(X.n_columns, -1, np.int32)
     place[chosen.frequent] = np.arange(len(chosen.frequent), dtype=np.int32)
     by_row = place[columns] >= 0
     n_lists = X.n_rows if len(chosen.frequent) else 0
-    row_lengths, row_lists = _pack(
+    row_lengths, row_lists = pack_entries(
         rows[by_row], place[columns[by_row]], level[by_row], n_lists, len(chosen.frequent)
     )
     is_weighted = bool(np.any(weight != 1))
@@ -156,7 +156,7 @@ def _layout(n_ids: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     return low_bits, np.where(LENGTHS > 0, fields + upper, 0)
 
 
-def _pack(
+def pack_entries(
     lists: NDArray[np.int32], ids: NDArray[np.int32], levels: NDArray[np.uint8], n_lists: int, n_ids: int
 ) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
     """Lengths and data of lists, given as pairs whose ids rise for each list."""
@@ -164,17 +164,19 @@ def _pack(
     n = np.bincount(lists, minlength=n_lists)
     length = _length_code(n)
     out = np.zeros(int(_list_bytes(n, n_ids).sum()) + PADDING, np.uint8)
-    empty = _open(length, out, n_ids)
-    arrays = pointers(n), ids[order], levels[order]
-    pack_lists(empty, *map(read_only, arrays), out)
+    empty = open_lists(length, out, n_ids)
+    pack_lists(empty, read_only(pointers(n)), read_only(ids[order]), read_only(levels[order]), out)
     return length, out
 
 
-def _open(length: NDArray[np.uint8], data: NDArray[np.uint8], n_ids: int) -> Lists:
+def open_lists(length: NDArray[np.uint8], data: NDArray[np.uint8], n_ids: int) -> Lists:
     """Lists for the kernels."""
     low_bits, n_bytes = _layout(n_ids)
-    start = pointers(np.add.reduceat(n_bytes[length], np.arange(0, len(length), GROUP)) if len(length) else [])
-    return Lists(*map(read_only, (LENGTHS, low_bits, n_bytes, start, length, data)))
+    start = pointers(
+        np.add.reduceat(n_bytes[length], np.arange(0, len(length), GROUP)) if len(length) else []
+    )
+    of_length = read_only(LENGTHS), read_only(low_bits), read_only(n_bytes)
+    return Lists(*of_length, read_only(start), read_only(length), read_only(data))
 
 
 class OpenIndex(NamedTuple):
@@ -186,8 +188,8 @@ class OpenIndex(NamedTuple):
 
 
 def open_index(tensors: IndexTensors) -> OpenIndex:
-    by_column = _open(tensors.column_lengths, tensors.column_lists, tensors.n_rows)
-    by_row = _open(tensors.row_lengths, tensors.row_lists, len(tensors.frequent))
+    by_column = open_lists(tensors.column_lengths, tensors.column_lists, tensors.n_rows)
+    by_row = open_lists(tensors.row_lengths, tensors.row_lists, len(tensors.frequent))
     mean = LENGTHS[by_row.length].mean() if len(by_row.length) else 0.0
     fewest, most = _CANDIDATES
     n_candidates = int(min(most, max(fewest, _ENTRIES_LOOKED_AT // max(mean, 1.0)))) if mean else 0
@@ -202,7 +204,12 @@ def take_index(saved: Mapping[str, NDArray], prefix: str, n_columns: int, n_labe
 
     label_start, labels = take("label_start", np.int64), take("labels", np.int32)
     n_rows = len(label_start) - 1
-    if n_rows < 0 or label_start[0] != 0 or label_start[-1] != len(labels) or np.any(np.diff(label_start) < 0):
+    if (
+        n_rows < 0
+        or label_start[0] != 0
+        or label_start[-1] != len(labels)
+        or np.any(np.diff(label_start) < 0)
+    ):
         raise CorruptedModelError(f"{prefix}.label_start does not divide {len(labels)} labels among rows")
     if len(labels) and not 0 <= labels.min() <= labels.max() < n_labels:
         raise CorruptedModelError(f"{prefix}.labels are not below {n_labels}")

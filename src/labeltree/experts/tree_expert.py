@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from labeltree.data.rows import Arrays, read_only
+from labeltree.data.rows import Arrays, read_only, read_only_rows
 from labeltree.errors import CorruptedModelError
 from labeltree.experts.expert import Above, Expert, Found, Labels, Saved, Trained
 from labeltree.kernels.check import CANONICAL
@@ -48,7 +48,7 @@ class TreeExpert(Expert):
     def topk(
         self, arrays: Arrays, query: Query, out_ids: NDArray[np.int32], out_probabilities: NDArray[np.float32]
     ) -> None:
-        k, threshold, rows = query.k, query.threshold, _read_only(arrays)
+        k, threshold, rows = query.k, query.threshold, read_only_rows(arrays)
         kernels = self._kernels_for(query)
         if query.beam == NO_BEAM:
             kernels.topk(self.table, *rows, k, threshold, out_ids, out_probabilities)
@@ -76,7 +76,9 @@ class TreeExpert(Expert):
         ids, probabilities = np.empty(capacity, np.int32), np.empty(capacity, np.float32)
         row = 0
         while True:
-            row = kernels.above(self.table, *_read_only(arrays), row, threshold, indptr, ids, probabilities)
+            row = kernels.above(
+                self.table, *read_only_rows(arrays), row, threshold, indptr, ids, probabilities
+            )
             if row == n_rows:
                 break
             ids, probabilities = (np.concatenate([array, array]) for array in (ids, probabilities))
@@ -87,7 +89,7 @@ class TreeExpert(Expert):
 
     def score(self, arrays: Arrays, labels: Labels, query: Query) -> NDArray[np.float32]:
         out, kernels = np.empty(len(labels[1]), np.float32), self._kernels_for(query)
-        kernels.labels(self.table, *_read_only(arrays), read_only(labels[0]), read_only(labels[1]), out)
+        kernels.labels(self.table, *read_only_rows(arrays), read_only(labels[0]), read_only(labels[1]), out)
         return out
 
     @property
@@ -131,7 +133,3 @@ class TreeExpert(Expert):
         from labeltree.experts.tree_training import train_trees  # and with it all that trains
 
         return train_trees(job)
-
-
-def _read_only(arrays: Arrays) -> Arrays:
-    return read_only(arrays[0]), read_only(arrays[1]), read_only(arrays[2])
