@@ -29,12 +29,13 @@ from labeltree.kernels.neighbours.search import MOST_POSTINGS
 from labeltree.storage.tensors import take_tensor
 
 BYTES_PER_ENTRY = 1.5
-MEAN_POSTINGS = 8000  # rows in the lists of a mean row's columns
+MEAN_POSTINGS = 14_000  # rows in the lists of a mean row's columns
 _SMALL = 1 << 16  # bytes that no index is too large for
 _LEAST_ROWS = 2  # of a column: one of a single row can only find that
 _RANGE = 100.0  # the highest level is so many times the lowest one
-_ENTRIES_LOOKED_AT = 12_000  # of the candidates for a mean row
-_CANDIDATES = 100, 500  # fewest and most
+_ENTRIES_LOOKED_AT = 8_000  # of the candidates for a mean row ...
+_ENTRIES_OF_CANDIDATE = 6  # ... that take as long as finding it
+_CANDIDATES = 100, 2000  # fewest and most
 
 # How many ids lists can have: any number up to 128, then steps of 5 %. Lists are cut to fit.
 LENGTHS = np.array([*range(129), *(int(128 * 2 ** (i / 14)) for i in range(1, 128))], np.int64)
@@ -190,9 +191,10 @@ class OpenIndex(NamedTuple):
 def open_index(tensors: IndexTensors) -> OpenIndex:
     by_column = open_lists(tensors.column_lengths, tensors.column_lists, tensors.n_rows)
     by_row = open_lists(tensors.row_lengths, tensors.row_lists, len(tensors.frequent))
-    mean = LENGTHS[by_row.length].mean() if len(by_row.length) else 0.0
-    fewest, most = _CANDIDATES
-    n_candidates = int(min(most, max(fewest, _ENTRIES_LOOKED_AT // max(mean, 1.0)))) if mean else 0
+    if not len(by_row.length):
+        return OpenIndex(by_column, by_row, 0)
+    of_candidate = LENGTHS[by_row.length].mean() + _ENTRIES_OF_CANDIDATE
+    n_candidates = int(np.clip(_ENTRIES_LOOKED_AT / of_candidate, *_CANDIDATES))
     return OpenIndex(by_column, by_row, n_candidates)
 
 
