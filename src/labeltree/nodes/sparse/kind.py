@@ -51,6 +51,9 @@ class _Sparse(NodeKind):
     def calibrated(self, parameters: SparseParameters, map: NDArray[np.float32]) -> SparseParameters:
         return parameters._replace(calibration=map)
 
+    def is_calibrated(self, parameters: SparseParameters) -> bool:
+        return parameters.calibration.tolist() != [1.0, 1.0, 0.0]
+
     def needs(self, rows: TrainingRows, shape: Shape, config: Config, tree: LabelTree | None) -> Needs:
         """The largest task is the root's: weights and duals of up to a chunk of its children, on all rows.
 
