@@ -40,7 +40,7 @@ class _Sparse(NodeKind):
         return dataclasses.replace(
             config,
             arity=config.arity or choose_arity(config, facts.n_labels, facts.examples_per_label),
-            C=config.C or choose_cost(config, facts.examples_per_label),
+            C=config.C or choose_cost(config, facts),
         )
 
     def fit(self, given: FitInput) -> Fit:
