@@ -186,7 +186,7 @@ class Config:
     )
     C: float = _parameter(
         0.0,
-        "Weight of the loss against |w|²/2; 0: 0.5, log loss and hsm 5, twice that for rare labels.",
+        "Weight of the loss against |w|²/2; 0: 0.3 to 1 by the data, log loss and hsm ten times that.",
         low=0.0,
         high=1e6,
         by_data=True,
