@@ -287,7 +287,7 @@ def test_single_vectors_are_what_the_peers_get(toy: Prepared, tmp_path: Path) ->
     assert isinstance(row, scipy.sparse.csr_matrix)
     assert (row.shape[0], row.indices.dtype, row.data.dtype) == (1, np.int32, np.float32)
     assert answers[0] == [label for label, _ in batch[3]]
-    assert all(0 <= chance <= 1 for _, chance in batch[3])
+    assert all(0 <= probability <= 1 for _, probability in batch[3])
 
 
 def test_every_tool_file_keeps_the_contract() -> None:
