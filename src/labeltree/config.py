@@ -63,6 +63,13 @@ class Config:
         needs=(_TEXT,),
     )
 
+    tokens: str = _parameter(
+        "words",
+        "What words are: runs of letters and digits (punctuation separates), or all between white space.",
+        choices=("words", "spaces"),
+        group="features",
+        needs=(_TEXT, _COUNTED_WORDS),
+    )
     lowercase: bool = _parameter(True, "Lower-case the text.", group="features", needs=(_TEXT,))
     min_count: int = _parameter(1, "Ignore words seen less often.", low=1, group="features", needs=(_TEXT,))
     word_ngrams: int = _parameter(
@@ -179,7 +186,7 @@ class Config:
     )
     C: float = _parameter(
         0.0,
-        "Weight of the loss against |w|²/2; 0: 0.5, log loss and hsm 5, twice that for rare labels.",
+        "Weight of the loss against |w|²/2; 0: 0.3 to 1 by the data, log loss and hsm ten times that.",
         low=0.0,
         high=1e6,
         by_data=True,
@@ -344,6 +351,7 @@ PRESETS: dict[str, dict[str, Any]] = {
         lr=0.1,
         l2=0.002,
         epochs=30,
+        tokens="spaces",
         tf="count",
         idf=True,
         row_norm="mean",
@@ -360,6 +368,7 @@ PRESETS: dict[str, dict[str, Any]] = {
         lr=0.1,
         l2=0.0,
         epochs=5,
+        tokens="spaces",
         lowercase=False,
         tf="count",
         idf=False,

@@ -99,6 +99,11 @@ class Model:
         """What the config left to the data, by titles of experts: of trees, their kinds of nodes."""
         return {expert.title: dict(expert.chosen) for expert in self.experts if expert.chosen}
 
+    @property
+    def is_calibrated(self) -> bool:
+        """Whether probabilities were fitted to held-out rows, of which there must be enough."""
+        return len(self.combination.map) > 0 or all(expert.is_calibrated for expert in self.experts)
+
     def predict(
         self, X: Any, k: int | None = 5, *, threshold: float = 0.0, normalize: bool = False,
         search: str = "exact", beam: int | None = None, if_unknown: str = WITH_LABELS, threads: int = 0,
@@ -252,6 +257,7 @@ class Model:
             "n_features": self.n_features,
             "n_labels": self.n_labels,
             "n_labels_without_examples": int(np.count_nonzero(self.label_counts == 0)),
+            "calibrated": self.is_calibrated,
             "parameter_bytes": sum(expert.parameter_bytes for expert in self.experts),
             **statistics,
         }

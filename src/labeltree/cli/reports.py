@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from labeltree import metrics
 from labeltree.config import BY_DATA, Config, effective
 from labeltree.data.rows import LabelRows
+from labeltree.experts.held_out import LEAST_ROWS
 from labeltree.parameter import said
 from labeltree.storage.files import write_whole
 from labeltree.wording import align, counted, duration, size
@@ -103,6 +104,10 @@ def _warnings(model: Model, losses: Mapping[int, tuple[float, float]]) -> list[s
             "Warning: no features are left, so every text gets the same labels; "
             f"--min-count is {model.config.min_count}, use a smaller one."
         )
+    if model.config.calibrate and not model.is_calibrated:
+        lines.append(
+            f"Probabilities are not calibrated: that needs {LEAST_ROWS} rows. Labels are ranked as usual."
+        )
     for first, last in losses.values():
         if last > _RISEN * first:
             lines.append(
@@ -186,6 +191,8 @@ def _fact(name: str, value: Any) -> str:
     start = f"{_FACTS.get(name, name.replace('_', ' '))}:"
     if value is None:
         return f"{start} unknown"
+    if isinstance(value, bool):
+        return f"{start} {said(value)}"
     if isinstance(value, float):
         return f"{start} {value:.6g}"
     if name.endswith("bytes"):

@@ -81,9 +81,12 @@ def without_entries(rows: SparseRows) -> NDArray[np.bool_]:
 
 def emptied(rows: SparseRows, chosen: NDArray[np.bool_]) -> SparseRows:
     """The same rows, without the entries of the chosen ones."""
-    lengths = np.diff(rows.indptr)
-    keep = np.repeat(~chosen, lengths)
-    indptr = pointers(np.where(chosen, 0, lengths))
+    return keep_entries(rows, np.repeat(~chosen, np.diff(rows.indptr)))
+
+
+def keep_entries(rows: SparseRows, keep: NDArray[np.bool_]) -> SparseRows:
+    """The same rows with these of their entries only, in arrays of their own."""
+    indptr = pointers(keep)[rows.indptr]
     return SparseRows(indptr, rows.indices[keep], rows.values[keep], rows.n_columns)
 
 

@@ -43,6 +43,7 @@ class Expert(ABC):
     n_labels: int
     scores_alike: bool  # whether a search and `score` give a label the same bits
     lists_all: ClassVar[bool] = False  # few labels are not 0 for a row, and `nonzero` lists them
+    is_calibrated: bool = False  # whether its probabilities, by themselves, can be taken at their word
     usual_share: ClassVar[float | None] = None  # of the evidence, beside trees, where nothing is known
     trees: Sequence[LabelTree] = ()  # that people may want to see and to write to a file
     chosen: Mapping[str, Any] = {}  # by the data for it: values of parameters that the config leaves at 0
@@ -125,4 +126,3 @@ class Trained(NamedTuple):
 
     expert: Expert
     without_held_out: Expert | None = None
-    is_calibrated: bool = False  # by itself: the expert's probabilities can be taken at their word
