@@ -26,7 +26,14 @@ from labeltree.training.data import read_training_data
 LABEL = Config().label_prefix
 FEATURES = {
     "words": Config(
-        lowercase=True, min_count=1, word_ngrams=1, weighted_words=False, tf="log", idf=True, row_norm="l2"
+        tokens="spaces",
+        lowercase=True,
+        min_count=1,
+        word_ngrams=1,
+        weighted_words=False,
+        tf="log",
+        idf=True,
+        row_norm="l2",
     ),
     "full": Config(),
 }  # what vectors are made of -> the parameters of it

@@ -308,6 +308,14 @@ def test_same_work_is_the_same_work() -> None:
     )  # fmt: skip
 
 
+def test_variants_are_one_tree_on_words_but_for_their_change() -> None:
+    """What the defaults become does not change what these stand for beside their peers."""
+    tools = discover(compare.TOOLS)
+    for name in ("fast", "3", "log", "both", "dense", "xt"):
+        assert tools[f"labeltree-{name}"].settings["preset"] == "fast"
+    assert tools["labeltree-hs"].settings["preset"] == "fasttext-hs"
+
+
 def test_cells_show_mean_and_spread() -> None:
     column = report.Column("model MB", ("model_bytes",), 1e-6)
     runs = [{"model_bytes": 1_000_000}, {"model_bytes": 3_000_000}]
