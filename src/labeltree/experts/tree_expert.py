@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from labeltree.data.rows import Arrays, read_only
 from labeltree.errors import CorruptedModelError
-from labeltree.experts.expert import Above, Expert, Found, Labels, Saved
+from labeltree.experts.expert import Above, Expert, Found, Labels, Saved, empty_found
 from labeltree.kernels.check import CANONICAL
 from labeltree.nodes import KINDS, LINKS
 from labeltree.nodes.kind import Parameters, SavedNodes
@@ -47,27 +47,27 @@ class TreeExpert(Expert):
 
     def topk(
         self, arrays: Arrays, query: Query, out_ids: NDArray[np.int32], out_probabilities: NDArray[np.float32]
-    ) -> None:
-        k, threshold, rows = query.k, query.threshold, _read_only(arrays)
-        kernels = self._kernels_for(query)
+    ) -> NDArray[np.bool_]:
+        rows, is_exact = _read_only(arrays), np.empty(len(out_ids), np.bool_)
+        kernels, out = self._kernels_for(query), (out_ids, out_probabilities, is_exact)
         if query.beam == NO_BEAM:
-            kernels.topk(self.table, *rows, k, threshold, out_ids, out_probabilities)
+            kernels.topk(self.table, *rows, query.k, query.threshold, query.budget, *out)
         else:
-            kernels.beam(self.table, *rows, k, query.beam, threshold, out_ids, out_probabilities)
+            kernels.beam(self.table, *rows, query.k, query.beam, query.threshold, *out)
+        return is_exact
 
     def topk_row(
         self, indices: NDArray[np.int32], values: NDArray[np.float32], n: int, norm: int, query: Query
     ) -> Found | None:
-        k, threshold, kernels = query.k, query.threshold, self._kernels_for(query)
-        ids, probabilities = np.empty((1, k), np.int32), np.empty((1, k), np.float32)
-        code = kernels.topk_row(self.table, indices, values, n, norm, k, threshold, ids, probabilities)
-        return (ids, probabilities) if code == CANONICAL else None
+        found, kernels = empty_found(1, query.k), self._kernels_for(query)
+        asked = query.k, query.threshold, query.budget
+        code = kernels.topk_row(self.table, indices, values, n, norm, *asked, *found)
+        return found if code == CANONICAL else None
 
     def topk_text(self, buffer: ShortText, text: bytes, query: Query) -> Found | None:
-        k, threshold, kernels = query.k, query.threshold, self._kernels_for(query)
-        ids, probabilities = np.empty((1, k), np.int32), np.empty((1, k), np.float32)
-        is_good = kernels.topk_text(self.table, buffer.table, text, k, threshold, ids, probabilities)
-        return (ids, probabilities) if is_good else None
+        found, kernels = empty_found(1, query.k), self._kernels_for(query)
+        asked = query.k, query.threshold, query.budget
+        return found if kernels.topk_text(self.table, buffer.table, text, *asked, *found) else None
 
     def above(self, arrays: Arrays, query: Query) -> Above:
         n_rows, threshold, kernels = len(arrays[0]) - 1, query.threshold, self._kernels_for(query)
