@@ -139,6 +139,8 @@ def compare(
         is_dear = any(record["run_s"] > budget for record in done)
         if len(done) >= repeat or is_dear or (tool.name, n_threads) in given_up:
             continue
+        if not tool.takes(prepared):
+            continue
         if tool.stands_in_for and ledger.succeeded(tool.stands_in_for, prepared):
             continue
         record = {

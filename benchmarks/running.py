@@ -49,6 +49,11 @@ class Tool(NamedTuple):
         found: str | None = getattr(self.module, "STANDS_IN", {}).get(self.name)
         return found
 
+    def takes(self, prepared: Prepared) -> bool:
+        """Whether the data set has not more labels than the tool is meant for."""
+        most: float = getattr(self.module, "MOST_LABELS", float("inf"))
+        return prepared.train.Y.n_labels <= most
+
     def predicts(self, prepared: Prepared) -> tuple[str, ...]:
         """The kinds of input that it takes and this data set has."""
         text_only = self.name in getattr(self.module, "TEXT_ONLY", ())

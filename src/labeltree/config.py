@@ -110,10 +110,11 @@ class Config:
         needs=(_used("arity"),),
     )
     max_leaves: int = _parameter(
-        64,
-        "Stop splitting a group of labels of at most this size.",
-        low=1,
+        0,
+        "Stop splitting a group of labels of at most this size; 0: 64, or all labels where they are few.",
+        low=0,
         high=1 << 20,
+        by_data=True,
         group="tree",
         needs=(_used("max_leaves"),),
     )
@@ -274,6 +275,11 @@ class Config:
     batch_size: int = _parameter(
         64, "Examples per step.", low=1, high=1 << 20, group="training", needs=(_used("batch_size"),)
     )
+    calibrate: bool = _parameter(
+        True,
+        "Hold rows out at first, to weigh the experts and to correct their probabilities.",
+        group="training",
+    )
     trees: int = _parameter(
         1, "Trees of the ensemble; their probabilities are averaged.", low=1, high=1000, group="training"
     )
@@ -341,6 +347,7 @@ PRESETS: dict[str, dict[str, Any]] = {
         tf="count",
         idf=True,
         row_norm="mean",
+        calibrate=False,
     ),
     "fasttext-hs": dict(
         nodes="dense",
@@ -357,6 +364,7 @@ PRESETS: dict[str, dict[str, Any]] = {
         tf="count",
         idf=False,
         row_norm="mean",
+        calibrate=False,
     ),
 }
 

@@ -10,15 +10,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
-from support.problems import arrays_of, random_problem
+from support.problems import Problem, arrays_of, random_problem
 from support.small_data import LABELS, empty_rows, make_toy, slow_marginals
-from support.sparse_problems import fit, same_bytes
+from support.sparse_problems import fit
 from support.strategies import sparse_rows
 
 import labeltree
 from labeltree.config import Config
-from labeltree.experts.calibration import calibrate, fit_map
+from labeltree.data.rows import TrainingRows
+from labeltree.experts.calibration import fit_map, map_of_rows
+from labeltree.experts.held_out import HeldOut, hold_out
 from labeltree.experts.tree_expert import TreeExpert
+from labeltree.features.vectors import VectorFeatures
 from labeltree.parallel import Pool
 from labeltree.query import query_all
 from labeltree.reference.sparse import calibrated, calibration_loss
@@ -88,13 +91,17 @@ def test_odd_data_give_a_finite_rising_map(p: float, right: str) -> None:
     assert (values[0], values[-1]) == (0.0, 1.0)
 
 
+def held_out_of(problem: Problem, rows: TrainingRows) -> HeldOut:
+    """As vectors are: nothing of them is learned from other rows."""
+    X = sparse_rows([dict(example.features) for example in problem.examples], problem.n_features)
+    return hold_out(VectorFeatures(Config(), problem.n_features), rows._replace(X=X), Config())
+
+
 def test_too_few_rows_change_nothing() -> None:
-    problem = random_problem(build_flat(3), 60, seed=1)
-    fitted, _ = fit(problem, Config())
-    rows = arrays_of(problem)
-    with Pool(1) as pool:
-        found = calibrate("sparse", fitted, problem.tree, rows, Config(), pool)
-    assert found is fitted.parameters
+    data = make_toy(400, seed=4)
+    model = labeltree.train(data.X, data.Y, nodes="sparse")
+    assert model.experts[0].parameters.calibration.tolist() == [1.0, 1.0, 0.0]
+    assert not len(model.combination.map)
 
 
 @pytest.mark.parametrize("n_labels", [2, 3, 9])
@@ -103,20 +110,19 @@ def test_held_out_rows_become_likelier(n_labels: int) -> None:
     problem = random_problem(build_flat(n_labels), 1500, seed=3)
     rows, config = arrays_of(problem), Config(C=30.0, rare_weight=0.0, max_iterations=30)
     fitted, _ = fit(problem, config)
-    how = ("sparse", fitted, problem.tree, rows, config)
+    first = TreeExpert(problem.tree, "sparse", fitted.without_held_out, problem.n_features)
+    held = held_out_of(problem, rows)
     with Pool(1) as one, Pool(3) as three:
-        found = calibrate(*how, one)
-        assert same_bytes(found, calibrate(*how, three))
-    assert same_bytes(found._replace(calibration=fitted.parameters.calibration), fitted.parameters)
-    assert found.calibration.dtype == np.float32
+        found = map_of_rows(first, held, one)
+        assert found.tobytes() == map_of_rows(first, held, three).tobytes()
 
-    held_out = fitted.held_out
+    held_out = held.numbers
     labels = np.arange(n_labels, dtype=np.int32)
     asked = (np.arange(len(held_out) + 1) * n_labels, np.tile(labels, len(held_out)))
     asked_rows = sparse_rows([dict(problem.examples[row].features) for row in held_out], problem.n_features)
     is_right = np.array([label in problem.examples[row].labels for row in held_out for label in labels])
     losses = []
-    for calibration in ([1.0, 1.0, 0.0], found.calibration):
+    for calibration in ([1.0, 1.0, 0.0], found):
         parameters = fitted.without_held_out._replace(calibration=np.array(calibration, np.float32))
         search = TreeExpert(problem.tree, "sparse", parameters, problem.n_features)
         found_now = search.score(asked_rows[:3], asked, query_all()).astype(np.float64)

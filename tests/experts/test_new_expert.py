@@ -18,7 +18,7 @@ from labeltree.config import Config
 from labeltree.data.rows import Arrays
 from labeltree.errors import NewerModelError
 from labeltree.experts import EXPERTS
-from labeltree.experts.expert import Above, Expert, Labels, Saved
+from labeltree.experts.expert import Above, Expert, Labels, Saved, Trained
 from labeltree.experts.job import TrainingJob
 from labeltree.model import Model
 from labeltree.query import Query
@@ -67,9 +67,9 @@ class Prior(Expert):
         return cls(take_tensor(saved.tensors, f"prior.{saved.number}.share", np.float32, (saved.n_labels,)))
 
     @classmethod
-    def train(cls, job: TrainingJob) -> list[Expert]:
+    def train(cls, job: TrainingJob) -> list[Trained]:
         Y = job.rows.Y
-        return [cls((np.bincount(Y.indices, minlength=Y.n_labels) / Y.n_rows).astype(np.float32))]
+        return [Trained(cls((np.bincount(Y.indices, minlength=Y.n_labels) / Y.n_rows).astype(np.float32)))]
 
 
 @pytest.fixture(autouse=True)

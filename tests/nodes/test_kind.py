@@ -1,4 +1,4 @@
-"""What is chosen by the data: the arity of trees and the weight of the loss."""
+"""What is chosen by the data: the shape of trees and the weight of the loss."""
 
 from __future__ import annotations
 
@@ -11,11 +11,14 @@ from hypothesis import strategies as st
 
 from labeltree.config import Config, chosen_by_data
 from labeltree.nodes import KINDS
+from labeltree.nodes.kind import Facts
 from labeltree.nodes.sparse.defaults import MANY_CHILDREN, choose_cost, has_rare_labels
+
+MANY_ENTRIES = 10**9  # too many for a flat tree
 
 
 def arity(n_labels: int, examples_per_label: float = 30.0, kind: str = "sparse", **given: int) -> int:
-    return KINDS[kind].resolve(Config(**given), n_labels, examples_per_label).arity
+    return KINDS[kind].resolve(Config(**given), Facts(n_labels, examples_per_label, MANY_ENTRIES)).arity
 
 
 def test_a_given_arity_stays() -> None:
@@ -63,16 +66,16 @@ def test_no_tree_is_deeper_than_nodes_of_many_children_need(
 @pytest.mark.parametrize(
     ("given", "kind", "expected"),
     [
-        (dict(), "sparse", dict(arity=17, C=0.5)),
-        (dict(loss="log"), "sparse", dict(arity=17, C=5.0)),
-        (dict(link="hsm"), "sparse", dict(arity=17, C=5.0)),
-        (dict(arity=4), "sparse", dict(C=0.5)),
-        (dict(arity=4, C=2.0), "sparse", dict()),
-        (dict(solver="sgd"), "sparse", dict(arity=17)),
+        (dict(), "sparse", dict(arity=17, max_leaves=64, C=0.5)),
+        (dict(loss="log"), "sparse", dict(arity=17, max_leaves=64, C=5.0)),
+        (dict(link="hsm"), "sparse", dict(arity=17, max_leaves=64, C=5.0)),
+        (dict(arity=4), "sparse", dict(max_leaves=64, C=0.5)),
+        (dict(arity=4, C=2.0), "sparse", dict(max_leaves=64)),
+        (dict(solver="sgd"), "sparse", dict(arity=17, max_leaves=64)),
         (dict(tree="flat"), "sparse", dict(C=0.5)),
-        (dict(nodes="dense"), "dense", dict(arity=16)),
-        (dict(nodes="both"), "dense", dict(arity=16)),
-        (dict(nodes="both"), "sparse", dict(arity=17, C=0.5)),
+        (dict(nodes="dense"), "dense", dict(arity=16, max_leaves=64)),
+        (dict(nodes="both"), "dense", dict(arity=16, max_leaves=64)),
+        (dict(nodes="both"), "sparse", dict(arity=17, max_leaves=64, C=0.5)),
         (dict(nodes="dense", tree="some/file"), "dense", dict()),
     ],
 )
@@ -80,9 +83,27 @@ def test_the_data_chooses_what_is_left_to_it_and_has_an_effect(
     given: dict[str, Any], kind: str, expected: dict[str, Any]
 ) -> None:
     config = Config(**given)
-    resolved = KINDS[kind].resolve(config, 1025, 30.0)
+    resolved = KINDS[kind].resolve(config, Facts(1025, 30.0, 1000))
     assert chosen_by_data(config, resolved) == expected
-    assert KINDS[kind].resolve(resolved, 10, 1.0) == resolved, "what is resolved stays"
+    assert KINDS[kind].resolve(resolved, Facts(10, 1.0, 1000)) == resolved, "what is resolved stays"
+
+
+@pytest.mark.parametrize(
+    ("n_labels", "n_entries", "given", "expected"),
+    [
+        (10, 1000, dict(), 64),
+        (1000, 2_000_000, dict(), 1000),
+        (1001, 1000, dict(), 64),
+        (1000, 2_000_001, dict(), 64),
+        (1000, 1000, dict(arity=8), 64),
+        (1000, 1000, dict(max_leaves=30), 30),
+    ],
+)
+def test_few_labels_are_all_below_the_root_while_that_costs_little(
+    n_labels: int, n_entries: int, given: dict[str, Any], expected: int
+) -> None:
+    resolved = KINDS["sparse"].resolve(Config(**given), Facts(n_labels, 30.0, n_entries))
+    assert resolved.max_leaves == expected
 
 
 def test_rare_labels_have_fewer_than_ten_examples_each() -> None:

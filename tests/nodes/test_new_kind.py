@@ -33,6 +33,7 @@ from labeltree.kernels.search.exact import (
 from labeltree.kernels.search.factory import make_kernels
 from labeltree.nodes import KINDS, LINKS
 from labeltree.nodes.kind import (
+    Facts,
     Fit,
     FitInput,
     FitProgress,
@@ -115,8 +116,9 @@ class Frequencies(NodeKind):
     name = "toy"
     scores_alike = True
 
-    def resolve(self, config: Config, n_labels: int, examples_per_label: float) -> Config:
-        return dataclasses.replace(config, nodes=self.name, arity=config.arity or ARITY)
+    def resolve(self, config: Config, facts: Facts) -> Config:
+        arity, max_leaves = config.arity or ARITY, config.max_leaves or ARITY
+        return dataclasses.replace(config, nodes=self.name, arity=arity, max_leaves=max_leaves)
 
     def fit(self, given: FitInput) -> Fit:
         """By brute force: of each row the part of its labels below a node, or whether there is one."""

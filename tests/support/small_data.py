@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from labeltree.config import Config, effective
 from labeltree.data.rows import SparseRows
+from labeltree.experts.expert import Expert
 from labeltree.experts.tree_expert import TreeExpert
 from labeltree.model import Model
 from labeltree.reference.sparse import decode
@@ -117,7 +118,11 @@ def slow_marginals(model: Model, X: Any, normalize: bool = False) -> NDArray[np.
     dense = np.zeros((rows.n_rows, rows.n_columns))
     dense[np.repeat(np.arange(rows.n_rows), np.diff(rows.indptr)), rows.indices] = rows.values
     total = np.zeros((rows.n_rows, model.n_labels))
-    for search in model.experts:
+    weights, map = model.combination
+    for weight, search in zip(weights, model.experts, strict=True):
+        if search.lists_all:
+            total += weight * _listed(search, rows)
+            continue
         tree = search.tree
         scores = slow_scores(search, dense)
         with np.errstate(over="ignore"):
@@ -132,8 +137,17 @@ def slow_marginals(model: Model, X: Any, normalize: bool = False) -> NDArray[np.
                 sums = node[:, children].sum(axis=1, keepdims=True)
                 node[:, children] /= np.where((sums > 0) & (sums < 1), sums, 1.0)
             node[:, children] *= node[:, [parent]]
-        total += slow_calibration(search, node[:, tree.leaf_of_label])
-    return total / len(model.experts)
+        total += weight * slow_calibration(search, node[:, tree.leaf_of_label])
+    average = total / weights.sum()
+    return _mapped(average, map) if len(map) else average
+
+
+def _listed(expert: Expert, rows: SparseRows) -> NDArray[np.float64]:
+    """(n_rows, n_labels) what an expert lists."""
+    lengths, ids, probabilities = expert.nonzero(rows[:3])
+    votes = np.zeros((rows.n_rows, expert.n_labels))
+    votes[np.repeat(np.arange(rows.n_rows), lengths), ids] = probabilities
+    return votes
 
 
 def slow_scores(search: TreeExpert, dense: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -152,6 +166,10 @@ def slow_calibration(search: TreeExpert, paths: NDArray[np.float64]) -> NDArray[
     """What probabilities of paths mean for their labels."""
     if search.nodes == "dense":
         return paths
-    a, b, c = search.parameters.calibration.astype(np.float64)
+    return _mapped(paths, search.parameters.calibration.astype(np.float64))
+
+
+def _mapped(p: NDArray[np.float64], map: NDArray[np.float64]) -> NDArray[np.float64]:
+    a, b, c = map
     with np.errstate(divide="ignore", over="ignore"):
-        return 1.0 / (1.0 + np.exp(-(a * np.log(paths) - b * np.log1p(-paths) + c)))
+        return 1.0 / (1.0 + np.exp(-(a * np.log(p) - b * np.log1p(-p) + c)))

@@ -12,11 +12,12 @@ from support.strategies import sparse_rows
 from labeltree import LabelTree
 from labeltree.config import Config
 from labeltree.data.rows import LabelRows
+from labeltree.experts.held_out import choose_rows
 from labeltree.experts.tree_expert import TreeExpert
 from labeltree.kernels.sparse.arrays import SparseParameters
 from labeltree.nodes import KINDS
-from labeltree.nodes.kind import Fit, FitInput
-from labeltree.nodes.sparse.fitting import choose_held_out, fit_sparse
+from labeltree.nodes.kind import Facts, Fit, FitInput
+from labeltree.nodes.sparse.fitting import fit_sparse
 from labeltree.nodes.sparse.gathering import Scratch
 from labeltree.nodes.sparse.plan import Plan, make_plan
 from labeltree.nodes.sparse.tasks import gather, train
@@ -40,18 +41,19 @@ def fit(problem: Problem, config: Config, *, seed: int = 3, threads: int = 1) ->
     heard: list[float] = []
     with Pool(threads) as pool:
         given = FitInput(rows, problem.tree, resolved(config, rows.Y), seed, pool)
+        given = given._replace(held_out=choose_rows(rows.weight))
         fitted = fit_sparse(given._replace(report=lambda done: heard.append(done.fraction)))
     return fitted, heard
 
 
 def resolved(config: Config, Y: LabelRows) -> Config:
     """As the driver hands it to sparse nodes."""
-    return KINDS["sparse"].resolve(config, Y.n_labels, Y.examples_per_label)
+    return KINDS["sparse"].resolve(config, Facts(Y.n_labels, Y.examples_per_label, len(Y.indices)))
 
 
 def plan_of(problem: Problem, config: Config, *, seed: int = 3) -> Plan:
     X, Y, weight = arrays_of(problem)
-    held_out = choose_held_out(weight)
+    held_out = choose_rows(weight)
     return make_plan(X, Y, problem.tree, resolved(config, Y), weight=weight, held_out=held_out, seed=seed)
 
 

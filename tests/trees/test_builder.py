@@ -37,7 +37,7 @@ def test_each_builder_gets_its_parameters() -> None:
     assert build(tree="complete", arity=2) == (6, 3, 2)
     assert build(tree="complete", arity=3) == (6, 2, 3)
     assert build(tree="huffman", arity=2) == (6, 5, 2)
-    assert build(tree="kmeans", arity=2) == (6, 1, 6)
+    assert build(tree="kmeans", arity=2, max_leaves=64) == (6, 1, 6)
     assert build(tree="kmeans", arity=2, max_leaves=3) == (6, 2, 3)
     assert build(tree="kmeans", arity=2, max_leaves=1) == (6, 3, 2)
 

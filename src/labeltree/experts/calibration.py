@@ -11,17 +11,18 @@ The map is a part of the nodes' parameters; a search applies it to what it has f
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
-from labeltree.config import Config
-from labeltree.data.rows import LabelRows, TrainingRows, take_rows
-from labeltree.experts.tree_expert import TreeExpert
-from labeltree.nodes import KINDS
-from labeltree.nodes.kind import Fit, Parameters
-from labeltree.parallel import Pool, row_slices
+from labeltree.experts.by_rows import best_of_rows
+from labeltree.experts.combination import equal_weights
+from labeltree.experts.ensemble import Ensemble
+from labeltree.experts.expert import Expert
+from labeltree.experts.held_out import HeldOut
+from labeltree.parallel import Pool
 from labeltree.query import make_query
-from labeltree.tree import LabelTree
 
 LABELS_PER_ROW = 5
 _PRIOR = 1.0  # of a normal distribution around "no change": its inverse variance
@@ -30,40 +31,26 @@ _STEPS = 50
 _NO_CHANGE = np.array([1.0, 1.0, 0.0])
 
 
-def calibrate(
-    kind: str, fit: Fit, tree: LabelTree, rows: TrainingRows, config: Config, pool: Pool
-) -> Parameters:
-    """The parameters with the map that suits the held-out rows; as they are if there are none."""
-    if fit.without_held_out is None:
-        return fit.parameters
-    X, Y, weight = rows
-    arrays = take_rows((X.indptr, X.indices, X.values), fit.held_out)
-    search = TreeExpert(tree, kind, fit.without_held_out, X.n_columns, config.link)
-    k = min(LABELS_PER_ROW, tree.n_labels)
-    query = make_query(k)
-    ids = np.empty((len(fit.held_out), k), np.int32)
-    probabilities = np.empty((len(fit.held_out), k), np.float32)
+def map_of_rows(expert: Expert, held_out: HeldOut, pool: Pool) -> NDArray[np.float64]:
+    """The map that suits an expert which was trained without the held-out rows."""
+    k = min(LABELS_PER_ROW, expert.n_labels)
+    alone = Ensemble([expert], equal_weights(1))
+    ids, probabilities = best_of_rows(alone, held_out.X, make_query(k), pool.threads)
+    return map_of_found(ids, probabilities, held_out)
 
-    def find(rows: slice) -> None:
-        part = arrays[0][rows.start : rows.stop + 1], arrays[1], arrays[2]
-        search.topk(part, query, ids[rows], probabilities[rows])
 
-    pool.map(find, row_slices(len(fit.held_out), 4 * pool.threads))
-    is_right = np.isin(fit.held_out[:, None] * Y.n_labels + ids, _pairs(Y, fit.held_out))
+def map_of_found(
+    ids: NDArray[np.int32], probabilities: NDArray[Any], held_out: HeldOut
+) -> NDArray[np.float64]:
+    """The map that suits what was found, ids and probabilities (n_rows, k), for the held-out rows."""
+    is_label = ids >= 0
+    rows = np.broadcast_to(np.arange(len(ids))[:, None], ids.shape)[is_label]
     # The weights of the training, or the map would undo what they changed.
-    weight_of_pair = np.repeat(weight[fit.held_out], k)
-    map = fit_map(probabilities.ravel(), is_right.ravel(), weight_of_pair)
-    return KINDS[kind].calibrated(fit.parameters, map.astype(np.float32))
-
-
-def _pairs(Y: LabelRows, rows: NDArray[np.int64]) -> NDArray[np.int64]:
-    """A number for each pair of one of these rows and its label."""
-    labels = [Y.indices[Y.indptr[row] : Y.indptr[row + 1]] for row in rows.tolist()]
-    return np.repeat(rows, [len(part) for part in labels]) * Y.n_labels + np.concatenate(labels)
+    return fit_map(probabilities[is_label], held_out.are_right(ids[is_label], rows), held_out.weight[rows])
 
 
 def fit_map(
-    probabilities: NDArray[np.float32], is_right: NDArray[np.bool_], weight: NDArray[np.float32]
+    probabilities: NDArray[Any], is_right: NDArray[np.bool_], weight: NDArray[np.float32]
 ) -> NDArray[np.float64]:
     """The most likely a, b, c of sigmoid(a log p - b log(1 - p) + c) with a, b > 0 (beta calibration).
 

@@ -25,11 +25,14 @@ class Ensemble:
 
     def __init__(self, experts: Sequence[Expert], combination: Combination) -> None:
         self.experts, self.combination = experts, combination
-        self.n_labels = experts[0].n_labels
         self.total_weight = float(combination.weights.sum())
         self.searched = [number for number, expert in enumerate(experts) if not expert.lists_all]
         # The only expert, where its probabilities are the answer.
         self.single = experts[0] if len(experts) == 1 and not len(combination.map) else None
+
+    @property
+    def n_labels(self) -> int:
+        return self.experts[0].n_labels
 
     def topk(
         self, arrays: Arrays, query: Query, out_ids: NDArray[np.int32], out_probabilities: NDArray[np.float32]

@@ -49,6 +49,7 @@ class Expert(ABC):
     n_labels: int
     scores_alike: bool  # whether a search and `score` give a label the same bits
     lists_all: ClassVar[bool] = False  # few labels are not 0 for a row, and `nonzero` lists them
+    usual_share: ClassVar[float | None] = None  # of the evidence, beside trees, where nothing is known
     trees: Sequence[LabelTree] = ()  # that people may want to see and to write to a file
     chosen: Mapping[str, Any] = {}  # by the data for it: values of parameters that the config leaves at 0
 
@@ -122,5 +123,13 @@ class Expert(ABC):
 
     @classmethod
     @abstractmethod
-    def train(cls, job: TrainingJob) -> Sequence[Expert]:
+    def train(cls, job: TrainingJob) -> Sequence[Trained]:
         """Experts of this kind for the data; none where the config does not ask for any."""
+
+
+class Trained(NamedTuple):
+    """An expert; and its like, trained without the held-out rows, which can be judged by them."""
+
+    expert: Expert
+    without_held_out: Expert | None = None
+    is_calibrated: bool = False  # by itself: the expert's probabilities can be taken at their word

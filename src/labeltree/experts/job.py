@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from labeltree.config import Config
 from labeltree.data.rows import TrainingRows
+from labeltree.experts.held_out import HeldOut
 from labeltree.parallel import Pool
 
 if TYPE_CHECKING:
@@ -56,5 +57,6 @@ class TrainingJob(NamedTuple):
     label_names: Sequence[str]
     config: Config  # as it was given: a 0 leaves a value to the data
     resolved: Mapping[str, Config]  # of each kind of nodes, with what the data chose
+    held_out: HeldOut
     pool: Pool
     report: Callback = lambda progress: None

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from labeltree.data.rows import Arrays, read_only
 from labeltree.errors import CorruptedModelError
-from labeltree.experts.expert import Above, Expert, Found, Labels, Saved, empty_found
+from labeltree.experts.expert import Above, Expert, Found, Labels, Saved, Trained, empty_found
 from labeltree.kernels.check import CANONICAL
 from labeltree.nodes import KINDS, LINKS
 from labeltree.nodes.kind import Parameters, SavedNodes
@@ -127,7 +127,7 @@ class TreeExpert(Expert):
         return needs_of_trees(job, closely=closely)
 
     @classmethod
-    def train(cls, job: TrainingJob) -> Sequence[Expert]:
+    def train(cls, job: TrainingJob) -> Sequence[Trained]:
         from labeltree.experts.tree_training import train_trees  # and with it all that trains
 
         return train_trees(job)

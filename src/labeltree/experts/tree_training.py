@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 
 from labeltree.config import BY_DATA, Config, chosen_by_data
-from labeltree.experts.calibration import calibrate
+from labeltree.experts.calibration import map_of_rows
+from labeltree.experts.expert import Trained
 from labeltree.experts.job import Callback, ExpertNeeds, Progress, TrainingJob, stage
 from labeltree.experts.tree_expert import TreeExpert
 from labeltree.nodes import KINDS
-from labeltree.nodes.kind import FitInput, FitProgress
+from labeltree.nodes.kind import Fit, FitInput, FitProgress, Parameters
 from labeltree.tree import LabelTree
 from labeltree.trees import BUILDERS
 from labeltree.trees.builder import TreeInput, build_tree, builder_of
@@ -21,7 +22,7 @@ from labeltree.trees.builder import TreeInput, build_tree, builder_of
 _BYTES_PER_NODE = 20  # of the tree itself
 
 
-def train_trees(job: TrainingJob) -> list[TreeExpert]:
+def train_trees(job: TrainingJob) -> list[Trained]:
     """All trees of the config, each with all its kinds of nodes."""
     config = job.config
     given = {kind: TreeInput(job.rows, job.label_names, own, job.pool) for kind, own in job.resolved.items()}
@@ -43,12 +44,29 @@ def train_trees(job: TrainingJob) -> list[TreeExpert]:
             tree = built[shape]
             tell(1.0)
             watch = _watch(config, number, job.report)
-            fit = KINDS[kind].fit(FitInput(job.rows, tree, own.config, seed, job.pool, watch))
-            parameters = calibrate(kind, fit, tree, job.rows, own.config, job.pool)
-            expert = TreeExpert(tree, kind, parameters, job.rows.X.n_columns, config.link)
-            expert.chosen = chosen_by_data(config, own.config)
-            trained.append(expert)
+            given_nodes = FitInput(job.rows, tree, own.config, seed, job.pool, watch, job.held_out.numbers)
+            fit = KINDS[kind].fit(given_nodes)
+            trained.append(_calibrated(kind, tree, fit, job))
+            trained[-1].expert.chosen = chosen_by_data(config, own.config)
     return trained
+
+
+def _calibrated(kind: str, tree: LabelTree, fit: Fit, job: TrainingJob) -> Trained:
+    """The tree with what was fitted to all rows and, where rows were held out, with what was to the others;
+    both with the map that suits those rows, if they keep one."""
+
+    def expert(parameters: Parameters) -> TreeExpert:
+        return TreeExpert(tree, kind, parameters, job.rows.X.n_columns, job.config.link)
+
+    if fit.without_held_out is None:
+        return Trained(expert(fit.parameters))
+    first = expert(fit.without_held_out)
+    if not KINDS[kind].keeps_map:
+        return Trained(expert(fit.parameters), first)
+    map = map_of_rows(first, job.held_out, job.pool).astype(np.float32)
+    whole = expert(KINDS[kind].calibrated(fit.parameters, map))
+    first = expert(KINDS[kind].calibrated(fit.without_held_out, map))
+    return Trained(whole, first, is_calibrated=True)
 
 
 def needs_of_trees(job: TrainingJob, *, closely: bool) -> ExpertNeeds:

@@ -6,12 +6,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
+import numpy as np
 from numpy.typing import NDArray
 
 from labeltree.config import Config
 from labeltree.data.bad_lines import BadLines
 from labeltree.data.opening import Source
-from labeltree.data.rows import LabelRows, SparseRows
+from labeltree.data.rows import LabelRows, SparseRows, take_rows
 from labeltree.features.strings import StringTable
 
 if TYPE_CHECKING:
@@ -57,6 +58,10 @@ class Features(ABC):
     @abstractmethod
     def prepared(self, rows: SparseRows) -> SparseRows:
         """Given rows, ready for the experts."""
+
+    def as_unseen(self, rows: SparseRows, held_out: NDArray[np.int64]) -> SparseRows:
+        """The held-out ones of the training rows, as they would be had they not been read with the others."""
+        return SparseRows(*take_rows(rows[:3], held_out), rows.n_columns)
 
     @abstractmethod
     def read(

@@ -21,6 +21,14 @@ if TYPE_CHECKING:
 Parameters: TypeAlias = Any  # a NamedTuple of arrays, of the kind's own
 
 
+class Facts(NamedTuple):
+    """What defaults may depend on."""
+
+    n_labels: int
+    examples_per_label: float  # on average, of those that have any
+    n_entries: int  # features of all training rows
+
+
 class FitProgress(NamedTuple):
     """Where a fit is."""
 
@@ -40,14 +48,14 @@ class FitInput(NamedTuple):
     seed: int
     pool: Pool
     report: Callable[[FitProgress], None] = lambda done: None
+    held_out: NDArray[np.int64] = np.empty(0, np.int64)  # rows that join last, or in a second fit
 
 
 class Fit(NamedTuple):
-    """Fitted nodes; and, where rows were held out to calibrate probabilities on, what was fitted without."""
+    """Fitted nodes; and, where rows were held out, what was fitted without them."""
 
     parameters: Parameters
     without_held_out: Parameters = None
-    held_out: NDArray[np.int64] = np.empty(0, np.int64)
 
 
 class SavedNodes(NamedTuple):
@@ -86,6 +94,7 @@ class NodeKind(ABC):
 
     name: str
     scores_alike: bool  # whether a search and the score of a single label give the same bits
+    keeps_map: bool = False  # whether `calibrated` can be called
     # Parameters of each way to train it, small: who runs them all, with every link that it takes, has called
     # all its kernels.
     methods: tuple[dict[str, Any], ...] = ({},)
@@ -95,7 +104,7 @@ class NodeKind(ABC):
         return True
 
     @abstractmethod
-    def resolve(self, config: Config, n_labels: int, examples_per_label: float) -> Config:
+    def resolve(self, config: Config, facts: Facts) -> Config:
         """The config with the values that suit the data, where it leaves them to the data by a 0."""
 
     @abstractmethod
@@ -104,7 +113,7 @@ class NodeKind(ABC):
 
     def calibrated(self, parameters: Parameters, map: NDArray[np.float32]) -> Parameters:
         """With the map of :mod:`labeltree.experts.calibration`, which a fit with held-out rows leads to."""
-        raise NotImplementedError(f"nodes {self.name!r} hold rows out, but keep no map fitted to them")
+        raise NotImplementedError(f"nodes {self.name!r} keep no map")
 
     @abstractmethod
     def needs(self, rows: TrainingRows, shape: Shape, config: Config, tree: LabelTree | None) -> Needs:

@@ -13,10 +13,14 @@ from labeltree.data.memory import row_weights
 from labeltree.data.rows import TrainingRows
 from labeltree.errors import ParameterError, show
 from labeltree.experts import EXPERTS
+from labeltree.experts.combination import Combination
+from labeltree.experts.combining import combine
 from labeltree.experts.expert import Expert
+from labeltree.experts.held_out import hold_out
 from labeltree.experts.job import Callback, TrainingJob, stage
 from labeltree.model import Model
 from labeltree.nodes import KINDS, LINKS
+from labeltree.nodes.kind import Facts
 from labeltree.parallel import Pool
 from labeltree.storage.card import check_card
 from labeltree.training.data import TrainingData, read_training_data, with_labels
@@ -65,8 +69,9 @@ def train(
         data, rows = _usable_rows(data, config, sample_weight)
         job = _make_job(data, rows, config, pool)._replace(report=report)
         report(stage("read", config, 1.0)._replace(estimate=estimate_needs(data, job)))
-        experts = [expert for kind in EXPERTS.values() for expert in kind.train(job)]
-    return _make_model(data, config, experts, card)
+        trained = [each for kind in EXPERTS.values() for each in kind.train(job)]
+        combination = combine(trained, job.held_out, pool)
+    return _make_model(data, config, [each.expert for each in trained], combination, card)
 
 
 def _check_choices(config: Config) -> None:
@@ -103,20 +108,25 @@ def _usable_rows(
 def _make_job(data: TrainingData, rows: TrainingRows, config: Config, pool: Pool) -> TrainingJob:
     """What the config leaves to the data is chosen here, once."""
     kinds = KINDS.parts_of(config.nodes)
-    facts = (rows.Y.n_labels, rows.Y.examples_per_label)
-    resolved = {kind: KINDS[kind].resolve(config, *facts) for kind in kinds}
-    return TrainingJob(rows, data.labels.strings(), config, resolved, pool)
+    facts = Facts(rows.Y.n_labels, rows.Y.examples_per_label, len(rows.X.indices))
+    resolved = {kind: KINDS[kind].resolve(config, facts) for kind in kinds}
+    held_out = hold_out(data.features, rows, config)
+    return TrainingJob(rows, data.labels.strings(), config, resolved, held_out, pool)
 
 
 def _make_model(
-    data: TrainingData, config: Config, experts: Sequence[Expert], card: Mapping[str, str]
+    data: TrainingData,
+    config: Config,
+    experts: Sequence[Expert],
+    combination: Combination,
+    card: Mapping[str, str],
 ) -> Model:
     counts = np.bincount(data.Y.indices, minlength=len(data.labels)).astype(np.int64)
     if config.tree not in BUILDERS:
         config = dataclasses.replace(config, tree=FROM_FILE)
     model = Model(
         config=config, features=data.features, labels=data.labels, label_counts=counts,
-        n_examples=data.X.n_rows, experts=experts, card=card,
+        n_examples=data.X.n_rows, experts=experts, combination=combination, card=card,
     )  # fmt: skip
     model.skipped_lines, model.skipped_messages = data.bad_lines.skipped, data.bad_lines.messages
     model.unused_rows = data.unused_rows

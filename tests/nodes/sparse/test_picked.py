@@ -20,9 +20,9 @@ import labeltree
 from labeltree import LabelTree
 from labeltree.config import Config
 from labeltree.errors import TrainingError
+from labeltree.experts.held_out import choose_rows
 from labeltree.experts.tree_expert import TreeExpert
 from labeltree.nodes.sparse import picked as sparse_picked
-from labeltree.nodes.sparse.fitting import choose_held_out
 from labeltree.query import query_all
 from labeltree.reference import picked as reference
 from labeltree.reference.search import marginals
@@ -108,7 +108,7 @@ def test_agrees_with_the_reference_on_more_rows(solver: str, shape: str) -> None
 @pytest.mark.parametrize("epochs", [1, 3])
 def test_held_out_rows_join_in_the_last_pass(solver: str, n_labels: int, epochs: int) -> None:
     problem = labelled(random_problem(build_flat(n_labels), 1300, seed=6, n_features=12))
-    held_out = choose_held_out(arrays_of(problem)[2]).tolist()
+    held_out = choose_rows(arrays_of(problem)[2]).tolist()
     assert len(held_out) >= 50
     config = Config(**SOLVERS[solver], max_iterations=2 * epochs, epochs=epochs, eta=0.1, C=0.02, **EXACT)
     expected = reference.fit_weights(problem.tree, problem.examples, config, 1, held_out)
@@ -340,7 +340,7 @@ def test_held_out_rows_are_not_seen_before_calibration(solver: str, n_labels: in
     config = Config(**SOLVERS[solver], max_iterations=8, epochs=3)
     expected = fit(problem, config)[0]
     changed = list(problem.examples)
-    for row in expected.held_out.tolist():
+    for row in choose_rows(arrays_of(problem)[2]).tolist():
         features = {feature: -3.0 * value for feature, value in changed[row].features.items()}
         changed[row] = changed[row]._replace(features=features)
     found = fit(problem._replace(examples=changed), config)[0]

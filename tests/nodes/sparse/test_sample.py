@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from labeltree.config import Config
 from labeltree.data.rows import LabelRows, SparseRows, TrainingRows, pointers
 from labeltree.nodes import KINDS
-from labeltree.nodes.kind import FitInput
+from labeltree.nodes.kind import Facts, FitInput
 from labeltree.nodes.sparse import sample as sparse_sample
 from labeltree.nodes.sparse.fitting import fit_sparse
 from labeltree.nodes.sparse.sample import sampled_bytes
@@ -54,7 +54,7 @@ def test_a_sample_is_near_the_whole(
 ) -> None:  # fmt: skip
     X, Y = data
     given = Config(prune=prune, link=link, arity=8, max_leaves=8)
-    config = KINDS["sparse"].resolve(given, N_LABELS, Y.examples_per_label)
+    config = KINDS["sparse"].resolve(given, Facts(N_LABELS, Y.examples_per_label, len(X.indices)))
     with Pool(1) as pool:
         rows = TrainingRows(X, Y, np.ones(X.n_rows, np.float32))
         tree = build_tree(TreeInput(rows, [str(label) for label in range(N_LABELS)], config, pool), 1)

@@ -61,7 +61,7 @@ class Trainer:
     """The arrays of a training run, and the threads that work on them."""
 
     def __init__(self, given: FitInput) -> None:
-        (X, Y, weight), tree, config, seed, pool, _ = given
+        (X, Y, weight), tree, config, seed, pool, *_ = given
         self.config, self.tree, self.seed, self.pool = config, tree, seed, pool
         self.random = np.random.default_rng(seed)
         self.batch_size = min(config.batch_size, max(1, X.n_rows))

@@ -13,10 +13,20 @@ from labeltree.data.rows import TrainingRows
 from labeltree.nodes import LINKS
 from labeltree.nodes.chunks import CHUNK_CHILDREN, MAX_CHUNKS
 from labeltree.nodes.dense.quantized import DenseParameters, QuantizedParameters, quantize
-from labeltree.nodes.kind import Fit, FitInput, Needs, NodeKind, SavedNodes, Search, tree_fields
+from labeltree.nodes.kind import (
+    Facts,
+    Fit,
+    FitInput,
+    FitProgress,
+    Needs,
+    NodeKind,
+    SavedNodes,
+    Search,
+    tree_fields,
+)
 from labeltree.tree import LabelTree, Shape
 
-ARITY = 16
+ARITY, MAX_LEAVES = 16, 64
 
 
 class _Dense(NodeKind):
@@ -27,13 +37,21 @@ class _Dense(NodeKind):
         {"dim": 4, "epochs": 1, "optimizer": "sgd", "batch_size": 1},
     )
 
-    def resolve(self, config: Config, n_labels: int, examples_per_label: float) -> Config:
-        return dataclasses.replace(config, nodes=self.name, arity=config.arity or ARITY)
+    def resolve(self, config: Config, facts: Facts) -> Config:
+        return dataclasses.replace(
+            config,
+            nodes=self.name,
+            arity=config.arity or ARITY,
+            max_leaves=config.max_leaves or MAX_LEAVES,
+        )
 
     def fit(self, given: FitInput) -> Fit:
         from labeltree.nodes.dense.fitting import fit_dense
 
-        return Fit(quantize(fit_dense(given)))
+        if not len(given.held_out):
+            return Fit(quantize(fit_dense(given)))
+        first, second = _halves(given)
+        return Fit(without_held_out=quantize(fit_dense(first)), parameters=quantize(fit_dense(second)))
 
     def needs(self, rows: TrainingRows, shape: Shape, config: Config, tree: LabelTree | None) -> Needs:
         """The buffers of a mini-batch are two vectors per example, and one per chunk of siblings that it
@@ -65,6 +83,24 @@ class _Dense(NodeKind):
 
         fields = tree_fields(tree, n_features) | parameters._asdict()
         return Search(dense_kernels, DENSE_TABLE.table(**fields), fields)
+
+
+def _halves(given: FitInput) -> tuple[FitInput, FitInput]:
+    """Two fits, each half of the progress: without the held-out rows, then with all.
+
+    A single fit that the held-out rows join late would have seen them less often than the others.
+    """
+    weight = given.rows.weight.copy()
+    weight[given.held_out] = 0.0
+
+    def first(done: FitProgress) -> None:
+        given.report(done._replace(fraction=done.fraction / 2))
+
+    def second(done: FitProgress) -> None:
+        given.report(done._replace(fraction=(1 + done.fraction) / 2))
+
+    rows = given.rows._replace(weight=weight)
+    return given._replace(rows=rows, report=first), given._replace(report=second)
 
 
 DENSE = _Dense()

@@ -7,7 +7,6 @@ import time
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
 
 from labeltree.kernels.sparse.arrays import SparseParameters
 from labeltree.nodes.kind import Fit, FitInput, FitProgress
@@ -18,17 +17,11 @@ from labeltree.nodes.sparse.solvers import solver_of
 from labeltree.nodes.sparse.tasks import Solved, gather, solve
 from labeltree.parallel import Pool
 
-HELD_OUT = 10  # one row in so many is left out at first, to calibrate the probabilities ...
-MOST_HELD_OUT = 5000  # ... which are three numbers only
-LEAST_HELD_OUT = 50
-HELD_OUT_BLOCKS = 25  # rows next to each other are often alike: they are held out together
-
 
 def fit_sparse(given: FitInput) -> Fit:
     """Train each chunk of siblings on the rows of their parent."""
     X, Y, weight = given.rows
-    held_out = choose_held_out(weight)
-    plan = make_plan(X, Y, given.tree, given.config, weight=weight, held_out=held_out, seed=given.seed)
+    plan = make_plan(X, Y, given.tree, given.config, weight=weight, held_out=given.held_out, seed=given.seed)
     began = time.perf_counter()
 
     def watch(fraction: float) -> None:
@@ -36,7 +29,7 @@ def fit_sparse(given: FitInput) -> Fit:
         given.report(FitProgress(fraction, fraction * X.n_rows / seconds))
 
     without_held_out, parameters = assemble(plan, solve_all(plan, given.pool, watch))
-    return Fit(parameters, without_held_out, held_out)
+    return Fit(parameters, without_held_out)
 
 
 def solve_all(plan: Plan, pool: Pool, report: Callable[[float], None]) -> dict[int, Solved]:
@@ -97,14 +90,3 @@ def assemble(plan: Plan, solved: dict[int, Solved]) -> tuple[SparseParameters | 
     first = join_chunks(parts[0], *how) if np.any(plan.rows.held_out) else None
     parts[0].clear()  # before as much is needed again
     return first, join_chunks(parts[1], *how)
-
-
-def choose_held_out(weight: NDArray[np.float32]) -> NDArray[np.int64]:
-    """Rows to calibrate on, in blocks spread evenly over all; none where there would be too few."""
-    n_rows = len(weight)
-    n_held_out = min(n_rows // HELD_OUT, MOST_HELD_OUT)
-    if n_held_out < LEAST_HELD_OUT:
-        return np.empty(0, np.int64)
-    starts = np.arange(HELD_OUT_BLOCKS) * n_rows // HELD_OUT_BLOCKS
-    rows = np.unique(starts[:, None] + np.arange(n_held_out // HELD_OUT_BLOCKS))
-    return rows[weight[rows] > 0]

@@ -12,7 +12,7 @@ from labeltree.data.rows import TrainingRows
 from labeltree.kernels.sparse.arrays import SparseParameters, padded
 from labeltree.nodes import LINKS
 from labeltree.nodes.chunks import CHUNK_CHILDREN, chunk_starts
-from labeltree.nodes.kind import Fit, FitInput, Needs, NodeKind, SavedNodes, Search, tree_fields
+from labeltree.nodes.kind import Facts, Fit, FitInput, Needs, NodeKind, SavedNodes, Search, tree_fields
 from labeltree.nodes.links import Link
 from labeltree.tree import LabelTree, Shape
 
@@ -25,20 +25,22 @@ _PRODUCTS_PER_SECOND = 5e8
 
 class _Sparse(NodeKind):
     name = "sparse"
-    scores_alike = True
+    scores_alike = keeps_map = True
     methods = ({}, {"loss": "log"}, {"solver": "sgd"})
 
     def takes(self, link: Link) -> bool:
         return link.sparse_loss is not None
 
-    def resolve(self, config: Config, n_labels: int, examples_per_label: float) -> Config:
-        from labeltree.nodes.sparse.defaults import choose_arity, choose_cost
+    def resolve(self, config: Config, facts: Facts) -> Config:
+        from labeltree.nodes.sparse.defaults import choose_arity, choose_cost, choose_max_leaves
 
+        config = dataclasses.replace(
+            config, nodes=self.name, max_leaves=config.max_leaves or choose_max_leaves(config, facts)
+        )
         return dataclasses.replace(
             config,
-            nodes=self.name,
-            arity=config.arity or choose_arity(config, n_labels, examples_per_label),
-            C=config.C or choose_cost(config, examples_per_label),
+            arity=config.arity or choose_arity(config, facts.n_labels, facts.examples_per_label),
+            C=config.C or choose_cost(config, facts.examples_per_label),
         )
 
     def fit(self, given: FitInput) -> Fit:

@@ -1,0 +1,150 @@
+"""How experts are weighed: by rows that none of them saw."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from support.small_data import LABELS, make_toy
+
+import labeltree
+from labeltree.data.rows import Arrays
+from labeltree.experts import EXPERTS
+from labeltree.experts.expert import Above, Expert, Labels, Saved, Trained
+from labeltree.experts.job import TrainingJob
+from labeltree.query import Query
+from labeltree.storage.tensors import take_tensor
+
+TOY, TEST = make_toy(1500, seed=4), make_toy(300, seed=5)
+
+
+class Table(Expert):
+    """Knows by heart the labels of the row that has the same features, and has no other labels."""
+
+    kind = "table"
+    lists_all = scores_alike = True
+    usual_share = 0.5
+
+    def __init__(self, sums: NDArray[np.float32], labels: NDArray[np.int32], n_labels: int) -> None:
+        self.sums, self.labels, self.n_labels = sums, labels, n_labels
+
+    def nonzero(self, arrays: Arrays) -> Above:
+        indptr, end = arrays[0], arrays[0][-1]
+        keys = np.add.reduceat(np.append(arrays[2][:end] * (1 + arrays[1][:end]), 0.0), indptr[:-1])
+        place = np.searchsorted(self.sums, keys.astype(np.float32)).clip(max=len(self.sums) - 1)
+        ids = self.labels[place]
+        return np.ones(len(ids), np.int64), ids, np.full(len(ids), 0.9, np.float32)
+
+    def topk(self, arrays: Arrays, query: Query, *out: Any) -> None:
+        raise AssertionError("it lists its labels")
+
+    def above(self, arrays: Arrays, query: Query) -> Above:
+        raise AssertionError("it lists its labels")
+
+    def score(self, arrays: Arrays, labels: Labels, query: Query) -> NDArray[np.float32]:
+        _, ids, votes = self.nonzero(arrays)
+        rows = np.repeat(np.arange(len(ids)), np.diff(labels[0]))
+        return np.where(ids[rows] == labels[1], votes[rows], np.float32(0.0))
+
+    @property
+    def parameter_bytes(self) -> int:
+        return self.sums.nbytes
+
+    def statistics(self) -> dict[str, Any]:
+        return {}
+
+    def tensors(self, number: int) -> dict[str, NDArray]:
+        return {f"table.{number}.sums": self.sums, f"table.{number}.labels": self.labels}
+
+    @classmethod
+    def from_saved(cls, saved: Saved) -> Table:
+        names = f"table.{saved.number}.sums", f"table.{saved.number}.labels"
+        arrays = (
+            take_tensor(saved.tensors, names[0], np.float32),
+            take_tensor(saved.tensors, names[1], np.int32),
+        )
+        return cls(*arrays, saved.n_labels)
+
+    @classmethod
+    def train(cls, job: TrainingJob) -> list[Trained]:
+        X, Y = job.rows.X, job.rows.Y
+        keys = np.add.reduceat(X.values * (1 + X.indices), X.indptr[:-1]).astype(np.float32)
+        first = Y.indices[np.minimum(Y.indptr[:-1], len(Y.indices) - 1)]
+        return [cls._trained(job, keys, cls.learned(first))]
+
+    @classmethod
+    def _trained(cls, job: TrainingJob, keys: NDArray[np.float32], labels: NDArray[np.int32]) -> Trained:
+        order, n_labels = np.argsort(keys, kind="stable"), job.rows.Y.n_labels
+        whole = cls(keys[order], labels[order], n_labels)
+        # What it learned of the held-out rows is what decides, so that it can be a cheat or a fool.
+        return Trained(whole, whole if len(job.held_out.numbers) else None)
+
+    learned: Callable[[NDArray[np.int32]], NDArray[np.int32]] = staticmethod(lambda labels: labels)
+
+
+class Fool(Table):
+    """Has learned wrong labels by heart."""
+
+    learned = staticmethod(lambda labels: (labels + 1) % len(LABELS))
+
+
+@pytest.fixture(params=[Table, Fool])
+def expert(request: pytest.FixtureRequest) -> Iterator[type[Table]]:
+    EXPERTS.add("table", request.param)
+    yield request.param
+    EXPERTS.remove("table")
+
+
+def share(model: labeltree.Model) -> float:
+    """Of the last expert."""
+    weights = model.combination.weights
+    return float(weights[-1] / weights.sum())
+
+
+@pytest.mark.parametrize("parameters", [{}, {"trees": 2}, {"nodes": "both", "dim": 8, "epochs": 2}])
+def test_an_expert_counts_as_much_as_it_helps(expert: type[Table], parameters: dict[str, Any]) -> None:
+    """The one is asked where labels are those of other rows, which can only be known by heart."""
+    labels = [*TOY.Y[7:], *TOY.Y[:7]] if expert is Table else TOY.Y
+    model = labeltree.train(TOY.X, labels, **parameters)
+    assert [each.kind for each in model.experts][-1] == "table"
+    assert share(model) > 0.1 if expert is Table else share(model) < 0.1
+    assert len(model.combination.map) == 3
+    of_trees = model.combination.weights[:-1]
+    if parameters.get("trees") == 2:
+        assert of_trees[0] == of_trees[1]
+
+
+def test_without_rows_to_judge_by_it_has_its_usual_share(expert: type[Table]) -> None:
+    few = labeltree.train(make_toy(300, seed=6).X, make_toy(300, seed=6).Y)
+    plain = labeltree.train(TOY.X, TOY.Y, calibrate=False, trees=3)
+    for model in (few, plain):
+        assert share(model) == pytest.approx(0.5)
+        assert not len(model.combination.map)
+
+
+def test_the_file_keeps_weights_and_map(expert: type[Table], tmp_path: Path) -> None:
+    for threads in (1, 2):
+        labeltree.train(TOY.X, TOY.Y, threads=threads).save(tmp_path / f"{threads}")
+    assert (tmp_path / "1").read_bytes() == (tmp_path / "2").read_bytes()
+    model, again = labeltree.train(TOY.X, TOY.Y), labeltree.load(tmp_path / "1")
+    assert again.combination.weights.tolist() == model.combination.weights.tolist()
+    assert again.combination.map.tolist() == model.combination.map.tolist()
+    assert again.predict(TEST.X) == model.predict(TEST.X)
+
+
+def test_dense_nodes_are_calibrated_too() -> None:
+    """By the map of the average, which is one tree's here; without it they are as they were."""
+    parameters = dict(nodes="dense", dim=8, epochs=8)
+    model = labeltree.train(TOY.X, TOY.Y, **parameters)
+    plain = labeltree.train(TOY.X, TOY.Y, calibrate=False, **parameters)
+    assert len(model.combination.map) == 3
+    assert not len(plain.combination.map)
+    ids, probabilities = model.predict_arrays(TEST.X, 5)
+    plain_ids, plain_probabilities = plain.predict_arrays(TEST.X, 5)
+    assert np.array_equal(ids, plain_ids)
+    expected = model.combination.mapped(plain_probabilities.astype(np.float64))
+    np.testing.assert_allclose(probabilities, expected, rtol=1e-5)
