@@ -15,7 +15,7 @@ from labeltree.trees.profiles import ENTRIES_PER_LABEL
 
 BAR = 3.0  # prediction at 10^6 labels against that at 10^4
 BEAM = 10  # width of the beam search that is measured beside the exact one
-SEARCHES = {"exact": "", "beam": "beam_"}  # search -> what its fields begin with
+SEARCHES = {"exact": "", "auto": "auto_", "beam": "beam_"}  # search -> what its fields begin with
 PREDICTED = (
     "load_seconds",
     *(
@@ -127,7 +127,7 @@ def write_page(
         f"`--nodes dense`, else {first['parameters'] or 'the defaults'}.",
         "",
         f"{first['machine']}; {first['cpus']} CPUs could be used. Training on {first['threads'] or 'all'} "
-        f"threads, once; prediction on one (k=5), by exact search and by a beam of {BEAM}, in "
+        f"threads, once; prediction on one (k=5), by exact search, auto and a beam of {BEAM}, in "
         f"{first['n_rounds']} rounds over all sizes: medians and [least..most] of the rounds. Training is "
         "without generating; peak memory includes the data and leaves out the process before it had any. The "
         "load is that of the machine when training began: wall times of a busy one are too long. Every step "
@@ -146,8 +146,9 @@ def table(runs: Sequence[dict[str, Any]], axis: str) -> list[str]:
     titles = (
         axis, "train CPU s (wall)", "of it tree", "peak MB (up to the tree)", "data MB", "model MB",
         "(peak - data) / parameters",
-        "batch µs/row", f"batch µs/row beam {BEAM}", "single µs (p99)", f"single µs beam {BEAM} (p99)",
-        "load s", "P@1/3/5", f"P@1/3/5 beam {BEAM}", "tree depth", "load average",
+        "batch µs/row", "batch µs/row auto", f"batch µs/row beam {BEAM}",
+        "single µs (p99)", "single µs auto (p99)", f"single µs beam {BEAM} (p99)",
+        "load s", "P@1/3/5", "P@1/3/5 auto", f"P@1/3/5 beam {BEAM}", "tree depth", "load average",
     )  # fmt: skip
     lines = ["| " + " | ".join(titles) + " |", "|" + "---|" * len(titles)]
     lines += ["| " + " | ".join(_cells(run, axis)) + " |" for run in runs]
@@ -173,13 +174,14 @@ def _cells(run: dict[str, Any], axis: str) -> tuple[str, ...]:
         f"{run['data_bytes'] / 1e6:.0f}",
         f"{run['model_bytes'] / 1e6:.0f}",
         f"{beyond_bytes(run) / run['parameter_bytes']:.1f}",
-        _with_spread(run, "batch_microseconds", 1),
-        _with_spread(run, "beam_batch_microseconds", 1),
-        f"{_with_spread(run, 'single_microseconds', 0)} ({run['single_microseconds_p99']:.0f})",
-        f"{_with_spread(run, 'beam_single_microseconds', 0)} ({run['beam_single_microseconds_p99']:.0f})",
+        *(_with_spread(run, f"{prefix}batch_microseconds", 1) for prefix in SEARCHES.values()),
+        *(
+            f"{_with_spread(run, f'{prefix}single_microseconds', 0)} "
+            f"({run[f'{prefix}single_microseconds_p99']:.0f})"
+            for prefix in SEARCHES.values()
+        ),
         f"{run['load_seconds']:.2f}",
-        precisions[""],
-        precisions["beam_"],
+        *precisions.values(),
         f"{run['depth_mean']:.1f}",
         f"{run['load_average']:.1f}",
     )

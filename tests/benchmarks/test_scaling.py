@@ -39,10 +39,10 @@ OF_TRAINING = {
 def prediction(batch: float = 10.0, beam: float = 10.0) -> dict[str, float]:
     times = {
         f"{prefix}{what}_microseconds{end}": value * (2 if end else 1)
-        for prefix, value in (("", batch), ("beam_", beam))
+        for prefix, value in (("", batch), ("auto_", batch), ("beam_", beam))
         for what, end in (("batch", ""), ("single", ""), ("single", "_p99"))
     }
-    precisions = {f"{prefix}p@{k}": 0.5 / k for prefix in ("", "beam_") for k in (1, 3, 5)}
+    precisions = {f"{prefix}p@{k}": 0.5 / k for prefix in ("", "auto_", "beam_") for k in (1, 3, 5)}
     return {**times, **precisions, "load_seconds": 0.1}
 
 
@@ -75,11 +75,12 @@ def test_bars_judge_each_search_by_itself() -> None:
     runs = [run(10**4), run(10**6, batch=31.0, beam=29.0)]
     lines = [line for line in bars(runs) if line.startswith("- prediction")]
     assert [line.split("(")[1].split(")")[0] for line in lines] == [
-        "batch, exact", f"batch, beam {BEAM}", "single, exact", f"single, beam {BEAM}",
+        "batch, exact", "batch, auto", f"batch, beam {BEAM}",
+        "single, exact", "single, auto", f"single, beam {BEAM}",
     ]  # fmt: skip
-    assert ["MISSED" in line for line in lines] == [True, False, True, False]
+    assert ["MISSED" in line for line in lines] == [True, True, False] * 2
     assert "3.10" in lines[0]
-    assert "+9.5 µs" in lines[1]
+    assert "+9.5 µs" in lines[2]
     assert "does not have both" in bars(runs[:1])[0]
 
 
@@ -300,7 +301,7 @@ def test_steps_leave_and_find_the_model(tmp_path: Path) -> None:
     assert trained["parameter_bytes"] > (200 + 40) * 8
     measured = scaling_steps.predict_step(step, tmp_path)
     assert set(PREDICTED) <= measured.keys()
-    for prefix in ("", "beam_"):
+    for prefix in ("", "auto_", "beam_"):
         assert measured[f"{prefix}batch_microseconds"] > 0
         assert measured[f"{prefix}single_microseconds"] <= measured[f"{prefix}single_microseconds_p99"]
         assert 0 <= measured[f"{prefix}p@1"] <= 1

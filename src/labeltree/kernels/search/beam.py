@@ -154,7 +154,8 @@ def _search_groups(
                 if n_found[i] < k or log_probability >= -best_log[0]:
                     n_found[i], next_width[i], left_out[i] = _open_node(
                         nodes, link, node, log_probability, prepared_rows[i : i + 1], k, least_log, scores,
-                        best_log, best_label, n_found[i], next_log[i], next_node[i], next_width[i], left_out[i],
+                        best_log, best_label, n_found[i], next_log[i], next_node[i], next_width[i],
+                        left_out[i],
                     )  # fmt: skip
             width, next_width = next_width, width
             beam_log, next_log = next_log, beam_log
