@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from labeltree.data.rows import Arrays, LabelRows, SparseRows, pointers
 from labeltree.experts.ensemble import Ensemble
-from labeltree.experts.expert import Above, Found
+from labeltree.experts.expert import Above, Found, empty_found
 from labeltree.parallel import Pool, check_threads, row_slices
 from labeltree.query import Query
 
@@ -17,15 +17,14 @@ ROWS_PER_THREAD = 128  # below this a second thread costs more than it saves
 
 
 def best_of_rows(ensemble: Ensemble, rows: SparseRows, query: Query, threads: int) -> Found:
-    """The k best labels of each row, at most all, and their probabilities; -1 and 0 where there are fewer."""
-    ids = np.empty((rows.n_rows, query.k), np.int32)
-    probabilities = np.empty((rows.n_rows, query.k), np.float32)
+    """The k best labels of each row, at most all; -1 and 0 where there are fewer."""
+    ids, probabilities, is_exact = found = empty_found(rows.n_rows, query.k)
 
     def find(part: slice) -> None:
-        ensemble.topk(_part(rows, part), query, ids[part], probabilities[part])
+        is_exact[part] = ensemble.topk(_part(rows, part), query, ids[part], probabilities[part])
 
     _by_rows(find, rows.n_rows, threads)
-    return ids, probabilities
+    return found
 
 
 def above_of_rows(ensemble: Ensemble, rows: SparseRows, query: Query, threads: int) -> SparseRows:
