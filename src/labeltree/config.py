@@ -293,6 +293,13 @@ class Config:
     trees: int = _parameter(
         1, "Trees of the ensemble; their probabilities are averaged.", low=1, high=1000, group="training"
     )
+    neighbours: int = _parameter(
+        0,
+        "Similar training rows whose labels count beside the trees; 0: none, and none are kept.",
+        low=0,
+        high=1000,
+        group="training",
+    )
     seed: int = _parameter(1, "Seed of everything random.", low=0, high=2**63 - 1, group="training")
 
     def validate(self) -> Config:
@@ -359,6 +366,7 @@ PRESETS: dict[str, dict[str, Any]] = {
         idf=True,
         row_norm="mean",
         calibrate=False,
+        neighbours=0,
     ),
     "fasttext-hs": dict(
         nodes="dense",
@@ -377,6 +385,7 @@ PRESETS: dict[str, dict[str, Any]] = {
         idf=False,
         row_norm="mean",
         calibrate=False,
+        neighbours=0,
     ),
 }
 

@@ -22,7 +22,7 @@ from labeltree.wording import align, counted, duration, size
 
 if TYPE_CHECKING:
     from labeltree.metrics.testing import Measures
-    from labeltree.model import Answers, Model
+    from labeltree.model import Answers, Model, Neighbours
     from labeltree.training.needs import Estimate
     from labeltree.tree import LabelTree
 
@@ -69,6 +69,19 @@ def _marks(is_known: bool, is_exact: bool) -> dict[str, Any]:
 
 def _json_label(name: str, probability: float) -> dict[str, Any]:
     return {"label": name, "probability": float(f"{probability:.6g}")}
+
+
+def neighbour_lines(found: Neighbours) -> list[str]:
+    """A line per row: ``row<TAB>similarity``, repeated."""
+    return ["\t".join(f"{number}\t{similarity:.4g}" for number, similarity in row) for row in found]
+
+
+def neighbour_json(found: Neighbours) -> list[str]:
+    """A JSON object per row."""
+    return [
+        json_text({"neighbours": [{"row": number, "similarity": float(f"{s:.4g}")} for number, s in row]})
+        for row in found
+    ]
 
 
 def given_labels(labels: LabelRows, probabilities: NDArray[np.float32], model: Model) -> tuple[Answers, int]:
@@ -151,6 +164,10 @@ _FACTS = {
     "n_labels": "labels",
     "n_labels_without_examples": "labels without training rows",
     "parameter_bytes": "size of the parameters",
+    "n_indexed_rows": "training rows in the index, with their features",
+    "n_neighbours": "similar rows that count",
+    "index_bytes": "size of the index",
+    "label_bytes": "size of its rows' labels",
     "n_nodes": "nodes",
     "n_inner_nodes": "inner nodes",
     "depth_min": "depth of a label, least",

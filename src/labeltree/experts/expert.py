@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 Labels = tuple[NDArray[np.int64], NDArray[np.int32]]  # indptr, label ids
 # Label ids, probabilities, both (n_rows, k); and (n_rows,) whether they are proven to be the best ones.
 Found = tuple[NDArray[np.int32], NDArray[np.float32], NDArray[np.bool_]]
+Similar = tuple[NDArray[np.int32], NDArray[np.float32]]  # numbers of training rows, similarities; (n_rows, n)
 # Labels of each row (n_rows,); their ids, sorted within rows, and probabilities.
 Above = tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32]]
 
@@ -55,6 +56,11 @@ class Expert(ABC):
     chosen: Mapping[str, Any] = {}  # by the data for it: values of parameters that the config leaves at 0
 
     @property
+    def plural(self) -> str:
+        """What several are called."""
+        return f"{self.kind}s"
+
+    @property
     def title(self) -> str:
         """What tells it from experts that the data chose other values for."""
         return self.kind
@@ -81,6 +87,13 @@ class Expert(ABC):
     def nonzero(self, arrays: Arrays) -> Above:
         """All labels of each row whose probability is not 0, where the expert lists them."""
         raise NotImplementedError(f"experts of kind {self.kind!r} are searched")
+
+    def similar_rows(self, arrays: Arrays, n: int) -> Similar | None:
+        """The n training rows that are the most similar to each row, and how similar; -1 and 0 if fewer.
+
+        None where the expert does not know.
+        """
+        return None
 
     def topk_row(
         self, indices: NDArray[np.int32], values: NDArray[np.float32], n: int, norm: int, query: Query
