@@ -91,7 +91,10 @@ class Config:
         needs=(_COUNTED_WORDS,),
     )
     idf: bool = _parameter(
-        True, "Multiply by the inverse document frequency.", group="features", needs=(_COUNTED_WORDS,)
+        True,
+        "Multiply by the inverse document frequency; vectors that are counts by its root.",
+        group="features",
+        needs=(_COUNTED_WORDS,),
     )
     row_norm: str = _parameter(
         "l2",

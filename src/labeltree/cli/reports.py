@@ -27,8 +27,7 @@ if TYPE_CHECKING:
     from labeltree.tree import LabelTree
 
 _RISEN = 1.05  # the first loss is of a part of an epoch, so a little more means nothing
-_ALL_KNOWN = repeat(True)
-_UNKNOWN = {"unknown": True}
+_ALL = repeat(True)
 
 # Label names are free text in JSONL and in Python: in lines of text these characters would break the line.
 ESCAPES = str.maketrans({"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r"})
@@ -54,12 +53,18 @@ def prediction_lines(answers: Answers) -> list[str]:
     return ["\t".join(f"{name.translate(ESCAPES)}\t{p:.6g}" for name, p in row) for row in answers]
 
 
-def prediction_json(answers: Answers, known: Iterable[bool] = _ALL_KNOWN) -> list[str]:
-    """A JSON object per row; rows that the model knows nothing of are marked."""
+def prediction_json(
+    answers: Answers, known: Iterable[bool] = _ALL, exact: Iterable[bool] = _ALL
+) -> list[str]:
+    """A JSON object per row; marked are rows that the model knows nothing of, and unproven labels."""
     return [
-        json_text({"labels": [_json_label(*pair) for pair in row], **({} if is_known else _UNKNOWN)})
-        for row, is_known in zip(answers, known, strict=False)
+        json_text({"labels": [_json_label(*pair) for pair in row]} | _marks(is_known, is_exact))
+        for row, is_known, is_exact in zip(answers, known, exact, strict=False)
     ]
+
+
+def _marks(is_known: bool, is_exact: bool) -> dict[str, Any]:
+    return ({} if is_known else {"unknown": True}) | ({} if is_exact else {"exact": False})
 
 
 def _json_label(name: str, probability: float) -> dict[str, Any]:

@@ -82,6 +82,7 @@ def _gather(judges: Sequence[Expert], held_out: HeldOut, pool: Pool) -> Evidence
         (pointers(lengths), np.concatenate([part.labels[1] for part in found])),
         np.concatenate([part.probabilities for part in found], axis=1),
         np.concatenate([part.last for part in found], axis=1),
+        np.concatenate([part.is_exact for part in found]),
     )
 
 

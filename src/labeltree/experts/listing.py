@@ -24,7 +24,7 @@ class ListingExpert(Expert):
 
     def topk(
         self, arrays: Arrays, query: Query, out_ids: NDArray[np.int32], out_probabilities: NDArray[np.float32]
-    ) -> None:
+    ) -> NDArray[np.bool_]:
         out_ids[:], out_probabilities[:] = -1, 0.0
         lengths, ids, probabilities = self.nonzero(arrays)
         ends = np.cumsum(lengths)
@@ -38,6 +38,7 @@ class ListingExpert(Expert):
                 others = np.setdiff1d(np.arange(min(self.n_labels, query.k + len(own))), own)
                 more = others[: query.k - n]
                 out_ids[row, n : n + len(more)] = more
+        return np.ones(len(out_ids), np.bool_)
 
     def above(self, arrays: Arrays, query: Query) -> Above:
         lengths, ids, probabilities = self.nonzero(arrays)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from labeltree.data.rows import Arrays, LabelRows, SparseRows, read_only_rows
 from labeltree.errors import CorruptedModelError
-from labeltree.experts.expert import Above, Found, Saved, Trained
+from labeltree.experts.expert import Above, Saved, Similar, Trained
 from labeltree.experts.job import ExpertNeeds, stage
 from labeltree.experts.listing import ListingExpert
 from labeltree.experts.neighbours_index import (
@@ -79,7 +79,7 @@ class NeighboursExpert(ListingExpert):
             ids, votes = np.concatenate([ids, ids]), np.concatenate([votes, votes])
         return np.diff(indptr), ids[: indptr[-1]], votes[: indptr[-1]]
 
-    def similar_rows(self, arrays: Arrays, n: int) -> Found:
+    def similar_rows(self, arrays: Arrays, n: int) -> Similar:
         shape = len(arrays[0]) - 1, n
         rows, similarities = np.empty(shape, np.int32), np.empty(shape, np.float32)
         find_neighbours(self._table, self._scratch(), *read_only_rows(arrays), n, rows, similarities)
