@@ -30,6 +30,7 @@ from labeltree.storage.tensors import take_tensor
 
 BYTES_PER_ENTRY = 1.5
 MEAN_POSTINGS = 14_000  # rows in the lists of a mean row's columns
+_MANY_ROWS = 1 << 18  # their sums do not fit into a core's cache, and a list takes nearly twice as long
 _SMALL = 1 << 16  # bytes that no index is too large for
 _LEAST_ROWS = 2  # of a column: one of a single row can only find that
 _RANGE = 100.0  # the highest level is so many times the lowest one
@@ -109,7 +110,8 @@ def _choose_columns(rows: NDArray[np.int32], columns: NDArray[np.int32], X: Spar
     n_rows = np.bincount(columns, minlength=X.n_columns)  # of each column
     sizes, n_of_size = np.unique(n_rows[n_rows >= _LEAST_ROWS], return_counts=True)
     postings = np.cumsum(n_of_size * sizes.astype(np.float64) ** 2) / max(1, X.n_rows)
-    is_short = (postings <= MEAN_POSTINGS) & (sizes <= MOST_POSTINGS // 2)
+    affordable = MEAN_POSTINGS if X.n_rows <= _MANY_ROWS else MEAN_POSTINGS / 2
+    is_short = (postings <= affordable) & (sizes <= MOST_POSTINGS // 2)
     longest = sizes[is_short].max(initial=0)
     is_long = n_rows[columns] > longest
     of_long = rows[is_long], n_rows[columns[is_long]]
