@@ -99,7 +99,7 @@ def combined(of_experts: Sequence[Array], weights: Sequence[float], map: Sequenc
 
     The average counts as 32 bits, so that labels are equal which look equal.
     """
-    total = sum(weight * own for weight, own in zip(weights, of_experts, strict=True))
+    total = np.sum([weight * own for weight, own in zip(weights, of_experts, strict=True)], axis=0)
     average = (total / sum(weights)).astype(np.float32).astype(np.float64)
     if not len(map):
         return average
