@@ -31,7 +31,8 @@ if TYPE_CHECKING:
 N_SINGLE = 1_000  # rows predicted one by one
 ROUNDS = 3  # the least time counts
 TITLES = (
-    "data set", "trees", "batch µs", "ratio", "single µs", "ratio", "P@1/3/5", "proven %", "auto's P@k off",
+    "data set", "trees", "batch µs", "ratio", "single µs", "ratio", "P@1/3/5", "proven %",
+    "auto's P@k off by",
 )  # fmt: skip
 
 

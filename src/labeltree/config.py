@@ -63,6 +63,13 @@ class Config:
         needs=(_TEXT,),
     )
 
+    tokens: str = _parameter(
+        "words",
+        "What words are: runs of letters and digits (punctuation separates), or all between white space.",
+        choices=("words", "spaces"),
+        group="features",
+        needs=(_TEXT, _COUNTED_WORDS),
+    )
     lowercase: bool = _parameter(True, "Lower-case the text.", group="features", needs=(_TEXT,))
     min_count: int = _parameter(1, "Ignore words seen less often.", low=1, group="features", needs=(_TEXT,))
     word_ngrams: int = _parameter(
@@ -84,7 +91,10 @@ class Config:
         needs=(_COUNTED_WORDS,),
     )
     idf: bool = _parameter(
-        True, "Multiply by the inverse document frequency.", group="features", needs=(_COUNTED_WORDS,)
+        True,
+        "Multiply by the inverse document frequency; vectors that are counts by its root.",
+        group="features",
+        needs=(_COUNTED_WORDS,),
     )
     row_norm: str = _parameter(
         "l2",
@@ -179,7 +189,7 @@ class Config:
     )
     C: float = _parameter(
         0.0,
-        "Weight of the loss against |w|²/2; 0: 0.5, log loss and hsm 5, twice that for rare labels.",
+        "Weight of the loss against |w|²/2; 0: 0.3 to 1 by the data, log loss and hsm ten times that.",
         low=0.0,
         high=1e6,
         by_data=True,
@@ -283,6 +293,13 @@ class Config:
     trees: int = _parameter(
         1, "Trees of the ensemble; their probabilities are averaged.", low=1, high=1000, group="training"
     )
+    neighbours: int = _parameter(
+        0,
+        "Similar training rows whose labels count beside the trees; 0: none, and none are kept.",
+        low=0,
+        high=1000,
+        group="training",
+    )
     seed: int = _parameter(1, "Seed of everything random.", low=0, high=2**63 - 1, group="training")
 
     def validate(self) -> Config:
@@ -344,10 +361,12 @@ PRESETS: dict[str, dict[str, Any]] = {
         lr=0.1,
         l2=0.002,
         epochs=30,
+        tokens="spaces",
         tf="count",
         idf=True,
         row_norm="mean",
         calibrate=False,
+        neighbours=0,
     ),
     "fasttext-hs": dict(
         nodes="dense",
@@ -360,11 +379,13 @@ PRESETS: dict[str, dict[str, Any]] = {
         lr=0.1,
         l2=0.0,
         epochs=5,
+        tokens="spaces",
         lowercase=False,
         tf="count",
         idf=False,
         row_norm="mean",
         calibrate=False,
+        neighbours=0,
     ),
 }
 

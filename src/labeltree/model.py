@@ -15,8 +15,8 @@ from labeltree.config import Config
 from labeltree.data.formats import check_in_memory
 from labeltree.data.labels import check_label_rows
 from labeltree.data.rows import LabelRows, SparseRows, emptied, without_entries
-from labeltree.errors import DataError, show
-from labeltree.experts.by_rows import above_of_rows, best_of_rows, score_rows
+from labeltree.errors import DataError, ParameterError, show
+from labeltree.experts.by_rows import above_of_rows, best_of_rows, score_rows, similar_of_rows
 from labeltree.experts.combination import Combination, equal_weights
 from labeltree.experts.ensemble import Ensemble
 from labeltree.experts.expert import Expert, Found
@@ -41,6 +41,8 @@ from labeltree.tree import LabelTree
 from labeltree.wording import counted
 
 Answers = list[list[tuple[str, float]]]  # of each row: labels and probabilities, best first
+
+Neighbours = list[list[tuple[int, float]]]  # of each row: numbers of training rows and similarities
 
 
 class Model:
@@ -99,6 +101,11 @@ class Model:
     def chosen(self) -> dict[str, dict[str, Any]]:
         """What the config left to the data, by titles of experts: of trees, their kinds of nodes."""
         return {expert.title: dict(expert.chosen) for expert in self.experts if expert.chosen}
+
+    @property
+    def is_calibrated(self) -> bool:
+        """Whether probabilities were fitted to held-out rows, of which there must be enough."""
+        return len(self.combination.map) > 0 or all(expert.is_calibrated for expert in self.experts)
 
     def predict(
         self, X: Any, k: int | None = 5, *, threshold: float = 0.0, normalize: bool = False,
@@ -186,6 +193,20 @@ class Model:
         """(n_rows,) whether a text has a word or n-gram of the model's, or a vector a value other than 0."""
         return ~without_entries(self.features.given_rows(X))
 
+    def neighbours(self, X: Any, n: int = 10, *, threads: int = 0) -> Neighbours:
+        """For each text or row the numbers of the n most similar training rows, and the similarities.
+
+        Numbers count the rows that were trained on from 0; the similarity is about the cosine. Rows that have
+        nothing but frequent words or values in common with it are not found.
+        """
+        if type(n) is not int or n < 1:
+            raise ParameterError(f"n must be a whole number of at least 1, but is {show(n)}")
+        numbers, similarities = similar_of_rows(self.experts, self._rows(X), n, threads)
+        return [
+            [pair for pair in zip(*row, strict=True) if pair[0] >= 0]
+            for row in zip(numbers.tolist(), similarities.tolist(), strict=True)
+        ]
+
     def probability(
         self, X: Any, labels: Sequence[str], *, normalize: bool = False, threads: int = 0
     ) -> NDArray[np.float32]:
@@ -248,7 +269,7 @@ class Model:
         """What `labeltree inspect` shows."""
         statistics: dict[str, list[dict[str, Any]]] = {}  # of the experts of each kind
         for expert in self.experts:
-            statistics.setdefault(f"{expert.kind}s", []).append(expert.statistics())
+            statistics.setdefault(expert.plural, []).append(expert.statistics())
         return {
             "version": self.version,
             "card": dict(self.card),
@@ -259,6 +280,7 @@ class Model:
             "n_features": self.n_features,
             "n_labels": self.n_labels,
             "n_labels_without_examples": int(np.count_nonzero(self.label_counts == 0)),
+            "calibrated": self.is_calibrated,
             "parameter_bytes": sum(expert.parameter_bytes for expert in self.experts),
             **statistics,
         }

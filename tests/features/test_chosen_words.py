@@ -93,7 +93,7 @@ def test_a_text_of_chosen_words_gives_the_same_rows() -> None:
     words = words_of_one_hash(40)
     assert len(set(pack_strings(words).hashes)) == 1
     texts = [" ".join(words[k:] + words[:1]) for k in range(len(words))]
-    config = make_config(dict(idf=True, word_ngrams=2, ngram_buckets=16))
+    config = make_config(dict(tokens="spaces", idf=True, word_ngrams=2, ngram_buckets=16))
     fits = [TextFeatures.fit([texts_to_block(texts)], config) for _ in range(2)]
     features = [fit[0] for fit in fits]
     assert not any(feature.words.has_public_hashes for feature in features)

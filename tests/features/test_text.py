@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
@@ -38,6 +39,18 @@ WORDS = [
     b"!\x01",
 ]
 WORDS += ["Éclair", "ÜBER-alles", "ΣΊΣΥΦΟΣ", "İstanbul", "Kelvin", "Ⱥ" * 9, "🙂A", "ß", "\u13a0"]
+WORDS += [
+    "don't",
+    "3.11",
+    "snake_case",
+    "naïve-Bayes",
+    "Python入門",
+    "データベース、",
+    "ภาษาไทย",
+    "𠮷野",
+    "हिन्दी",
+]
+WORDS += ["x\N{EN DASH}Y", "a__label__x", "…", "\N{MATHEMATICAL BOLD CAPITAL A}b", "Ⱥ漢", "漢", "漢字a字"]
 WORDS += [b"\xff\xfeA", b"\xe2\x82", b"\xed\xa0\x80Z", b"\xc0\x80"]
 tokens = st.sampled_from([word.encode() if isinstance(word, str) else word for word in WORDS])
 labels = st.sampled_from([b"__label__x", b"__label__y:1", "__label__Ä".encode(), b"__label__long-label-name"])
@@ -89,6 +102,7 @@ def equal_rows(first: SparseRows, second: SparseRows) -> bool:
 
 settings_grid = st.fixed_dictionaries(
     {
+        "tokens": st.sampled_from(["words", "spaces"]),
         "lowercase": st.booleans(),
         "min_count": st.integers(1, 3),
         "word_ngrams": st.integers(1, 4),
@@ -169,13 +183,17 @@ def test_one_row_is_as_in_a_batch(texts: list[bytes], values: dict[str, Any]) ->
             assert single.n_columns == features.n_columns
 
 
-def test_every_character_is_lower_cased_as_in_reference() -> None:
+@pytest.mark.parametrize("kind", ["words", "spaces"])
+def test_every_character_is_cut_and_lower_cased_as_in_reference(kind: str) -> None:
+    # Not those that a newer Python knows and the frozen table does not.
+    codes = [*range(1, 0x11000), *range(0x1F000, 0x1F700), *range(0x20000, 0x20100)]
     characters = [
-        chr(code) for code in range(0x11000) if not chr(code).isspace() and not 0xD800 <= code < 0xE000
+        chr(code) for code in codes if unicodedata.ucd_3_2_0.category(chr(code)) not in ("Cn", "Cs")
     ]
-    texts = [f"{c} x{c}yz".encode() for c in characters if c != "\0"]
-    features, _, _, _ = TextFeatures.fit([make_block(texts, [[]] * len(texts))], make_config())
-    words = [reference.lower_case(word) for text in texts for word in text.split(b" ")]
+    texts = [f"{c} x{c}yz".encode() for c in characters]
+    config = make_config({"tokens": kind})
+    features, _, _, _ = TextFeatures.fit([make_block(texts, [[]] * len(texts))], config)
+    words = [word for text in texts for word in reference.split_line(text, config, False).words]
     assert set(features.words.strings()) == {word.decode() for word in words}
 
 
@@ -199,13 +217,39 @@ def test_batches_and_blocks_do_not_matter(monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_label_spans_and_unknown_labels() -> None:
     block = make_block([b"a b", b"__label__no c", b""], [[b"two words", b"X", b"X"], [], [b"x"]])
-    features, table, rows, label_rows = TextFeatures.fit([block], make_config())
+    features, table, rows, label_rows = TextFeatures.fit([block], make_config({"tokens": "spaces"}))
     assert table.strings() == ["two words", "X", "x"]
     assert as_lists(label_rows) == [[0, 1], [], [2]]
     assert len(features.words) == 4  # the word with the prefix is a word here
     assert rows.indptr.tolist() == [0, 2, 4, 4]
     test = make_block([b""], [[b"new", b"X", b"other", b"new"]])
     assert as_lists(features.transform([test], table)[1]) == [[-1, -1, 1]]
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("ruby-spdx-licenses: SPDX license list", "ruby spdx licenses spdx license list"),
+        ("Don't use C++ 3.11 (snake_case).", "don t use c 3 11 snake case"),
+        ("see https://example.org/a?b=1", "see https example org a b 1"),
+        ("Straßen\N{EN DASH}Übersicht, na\u0308ive", "straßen übersicht na\u0308ive"),
+        ("Python入門:データ 漢", "python 入門 デー ータ 漢"),
+        ("한국어 हिन्दी", "한국어 हिन्दी"),
+        ("... -- 🙂", ""),
+    ],
+)
+def test_what_words_are(text: str, words: str) -> None:
+    features, _, _, _ = TextFeatures.fit([make_block([text.encode()])], make_config())
+    assert set(features.words.strings()) == set(words.split())
+    expected = reference.split_line(text.encode(), Config(), True).words
+    assert [word.decode() for word in expected] == words.split()
+
+
+def test_labels_end_at_white_space_only_and_begin_after_it() -> None:
+    block = make_block([b"a,__label__no __label__C++/x;y b.c", b"__label__d"])
+    features, table, _, _ = TextFeatures.fit([block], make_config())
+    assert table.strings() == ["C++/x;y", "d"]
+    assert features.words.strings() == ["a", "label", "no", "b", "c"]
 
 
 def test_known_weights() -> None:
@@ -284,6 +328,41 @@ def test_hashes_stay_what_saved_models_expect() -> None:
     assert reference.ngram_buckets(words, config) == [918015, 870658, 125906]
     features, _, _, _ = TextFeatures.fit([make_block([b" ".join(words)])], config)
     assert np.flatnonzero(features.column_of_bucket >= 0).tolist() == sorted([918015, 870658, 125906])
+
+
+@given(st.lists(lines, min_size=2, max_size=8), settings_grid, st.integers(1, 7))
+@settings(max_examples=100)
+def test_held_out_rows_are_as_unseen(texts: list[bytes], values: dict[str, Any], n: int) -> None:
+    """As features of the other rows alone would make them; with min_count 1, else rows count, not words."""
+    config = Config(**values | {"min_count": 1})
+    texts = [text.decode("utf-8", "ignore").encode() for text in texts]
+    texts, _ = split_all(texts, config)
+    held_out = np.arange(min(n, len(texts)), dtype=np.int64)
+    features, _, rows, _ = TextFeatures.fit([make_block(texts)], config)
+    others, _, _, _ = TextFeatures.fit([make_block(texts[len(held_out) :])], config)
+    expected, _ = others.transform([make_block(texts[: len(held_out)])], StringTable())
+    unseen = features.as_unseen(rows, held_out)
+    assert unseen.n_columns == rows.n_columns
+    found = [named(row, features) for row in as_dicts(unseen)]
+    for row, other in zip(found, [named(row, others) for row in as_dicts(expected)], strict=True):
+        assert row == pytest.approx(other, rel=1e-5)
+
+
+def named(row: dict[int, float], features: TextFeatures) -> dict[str | int, float]:
+    """By word or bucket instead of columns."""
+    buckets = {column: b for b, column in enumerate(features.column_of_bucket.tolist()) if column >= 0}
+    words = features.words.strings()
+    return {buckets[c] if c in buckets else words[c]: value for c, value in row.items()}
+
+
+def test_words_of_too_few_other_rows_are_unseen() -> None:
+    texts = [b"one two", b"one two three", b"one three", b"one"]
+    features, _, rows, _ = TextFeatures.fit([make_block(texts)], make_config({"min_count": 2}))
+    before = rows.values.copy()
+    unseen = features.as_unseen(rows, np.array([0, 2]))
+    assert [features.words[c] for c in unseen.indices] == ["one", "one"]
+    assert unseen.values.tolist() == [1.0, 1.0]
+    assert rows.values.tobytes() == before.tobytes()
 
 
 def fitted(**values: Any) -> TextFeatures:

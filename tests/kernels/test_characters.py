@@ -7,7 +7,7 @@ import pytest
 
 from labeltree.kernels.characters import decode_character, encode_character, is_space, utf8_width
 
-CODES = [0, 0x41, 0x7F, 0x80, 0x7FF, 0x800, 0xD7FF, 0xE000, 0xFFFF]
+CODES = [0, 0x41, 0x7F, 0x80, 0x7FF, 0x800, 0xD7FF, 0xE000, 0xFFFF, 0x10000, 0x1F600, 0x10FFFF]
 
 
 @pytest.mark.parametrize("code", CODES)
@@ -36,12 +36,6 @@ def test_what_is_malformed_is_no_character(malformed: bytes) -> None:
     buffer = np.frombuffer(bytearray(malformed), np.uint8)
     assert utf8_width(buffer, 0, len(malformed)) == 0
     assert decode_character(buffer, 0, len(malformed)) == (-1, 1)
-
-
-def test_characters_beyond_the_first_plane_are_counted_but_not_decoded() -> None:
-    buffer = np.frombuffer(bytearray("\U0001f600".encode()), np.uint8)
-    assert utf8_width(buffer, 0, 4) == 4
-    assert decode_character(buffer, 0, 4) == (-1, 1)
 
 
 def test_white_space_is_that_of_ascii_and_zero() -> None:

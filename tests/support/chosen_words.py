@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from labeltree.kernels.text.words import MIX_1, MIX_2
+from labeltree.kernels.text.packing import MIX_1, MIX_2
 
 N_BYTES = 16  # of a word: the first half is free, the second makes up for it
 _HALF = np.uint64(32)

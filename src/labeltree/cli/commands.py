@@ -17,6 +17,7 @@ try:
 
     from labeltree import __version__
     from labeltree.cli.compare import compare_search
+    from labeltree.cli.neighbours import neighbours
     from labeltree.cli.options import (
         GroupedCommand,
         OutputFile,
@@ -296,6 +297,7 @@ def demo(output: Path | None, documents: int, seed: int, threads: int) -> None:
 
 
 cli.add_command(compare_search)
+cli.add_command(neighbours)
 cli.add_command(warm_up)
 
 

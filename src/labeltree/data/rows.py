@@ -56,6 +56,11 @@ def read_only(array: NDArray) -> NDArray:
     return view
 
 
+def read_only_rows(arrays: Arrays) -> Arrays:
+    """So for the arrays of rows."""
+    return read_only(arrays[0]), read_only(arrays[1]), read_only(arrays[2])
+
+
 def pointers(lengths: Sequence[int] | NDArray[Any]) -> NDArray[np.int64]:
     """The ``indptr`` of rows of these lengths."""
     indptr = np.zeros(len(lengths) + 1, np.int64)
@@ -81,9 +86,12 @@ def without_entries(rows: SparseRows) -> NDArray[np.bool_]:
 
 def emptied(rows: SparseRows, chosen: NDArray[np.bool_]) -> SparseRows:
     """The same rows, without the entries of the chosen ones."""
-    lengths = np.diff(rows.indptr)
-    keep = np.repeat(~chosen, lengths)
-    indptr = pointers(np.where(chosen, 0, lengths))
+    return keep_entries(rows, np.repeat(~chosen, np.diff(rows.indptr)))
+
+
+def keep_entries(rows: SparseRows, keep: NDArray[np.bool_]) -> SparseRows:
+    """The same rows with these of their entries only, in arrays of their own."""
+    indptr = pointers(keep)[rows.indptr]
     return SparseRows(indptr, rows.indices[keep], rows.values[keep], rows.n_columns)
 
 

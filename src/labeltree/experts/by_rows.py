@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from labeltree.data.rows import Arrays, LabelRows, SparseRows, pointers
+from labeltree.errors import ParameterError
 from labeltree.experts.ensemble import Ensemble
-from labeltree.experts.expert import Above, Found, empty_found
+from labeltree.experts.expert import Above, Expert, Found, Similar, empty_found
 from labeltree.parallel import Pool, check_threads, row_slices
 from labeltree.query import Query
 
@@ -56,6 +57,25 @@ def score_rows(
 
     _by_rows(score, rows.n_rows, threads)
     return out
+
+
+def similar_of_rows(experts: Sequence[Expert], rows: SparseRows, n: int, threads: int) -> Similar:
+    """The n most similar training rows of each row, by the expert that knows them, and how similar."""
+    shape = rows.n_rows, n
+    numbers, similarities = np.full(shape, -1, np.int32), np.zeros(shape, np.float32)
+
+    def find(part: slice) -> None:
+        for expert in experts:
+            found = expert.similar_rows(_part(rows, part), n)
+            if found is not None:
+                numbers[part], similarities[part] = found
+                return
+        raise ParameterError(
+            "the model has no neighbours, so it knows no training rows; train it with neighbours=50"
+        )
+
+    _by_rows(find, rows.n_rows, threads)
+    return numbers, similarities
 
 
 def _part(rows: SparseRows, part: slice) -> Arrays:

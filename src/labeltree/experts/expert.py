@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 Labels = tuple[NDArray[np.int64], NDArray[np.int32]]  # indptr, label ids
 # Label ids, probabilities, both (n_rows, k); and (n_rows,) whether they are proven to be the best ones.
 Found = tuple[NDArray[np.int32], NDArray[np.float32], NDArray[np.bool_]]
+Similar = tuple[NDArray[np.int32], NDArray[np.float32]]  # numbers of training rows, similarities; (n_rows, n)
 # Labels of each row (n_rows,); their ids, sorted within rows, and probabilities.
 Above = tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32]]
 
@@ -49,9 +50,15 @@ class Expert(ABC):
     n_labels: int
     scores_alike: bool  # whether a search and `score` give a label the same bits
     lists_all: ClassVar[bool] = False  # few labels are not 0 for a row, and `nonzero` lists them
+    is_calibrated: bool = False  # whether its probabilities, by themselves, can be taken at their word
     usual_share: ClassVar[float | None] = None  # of the evidence, beside trees, where nothing is known
     trees: Sequence[LabelTree] = ()  # that people may want to see and to write to a file
     chosen: Mapping[str, Any] = {}  # by the data for it: values of parameters that the config leaves at 0
+
+    @property
+    def plural(self) -> str:
+        """What several are called."""
+        return f"{self.kind}s"
 
     @property
     def title(self) -> str:
@@ -80,6 +87,13 @@ class Expert(ABC):
     def nonzero(self, arrays: Arrays) -> Above:
         """All labels of each row whose probability is not 0, where the expert lists them."""
         raise NotImplementedError(f"experts of kind {self.kind!r} are searched")
+
+    def similar_rows(self, arrays: Arrays, n: int) -> Similar | None:
+        """The n training rows that are the most similar to each row, and how similar; -1 and 0 if fewer.
+
+        None where the expert does not know.
+        """
+        return None
 
     def topk_row(
         self, indices: NDArray[np.int32], values: NDArray[np.float32], n: int, norm: int, query: Query
@@ -132,4 +146,3 @@ class Trained(NamedTuple):
 
     expert: Expert
     without_held_out: Expert | None = None
-    is_calibrated: bool = False  # by itself: the expert's probabilities can be taken at their word

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from labeltree.data.rows import Arrays, read_only
+from labeltree.data.rows import Arrays, read_only, read_only_rows
 from labeltree.errors import CorruptedModelError
 from labeltree.experts.expert import Above, Expert, Found, Labels, Saved, Trained, empty_found
 from labeltree.kernels.check import CANONICAL
@@ -37,6 +37,7 @@ class TreeExpert(Expert):
         self.trees, self.n_labels = [tree], tree.n_labels
         self.parameters = type(parameters)(*map(read_only, parameters))
         self.scores_alike = KINDS[nodes].scores_alike
+        self.is_calibrated = KINDS[nodes].is_calibrated(parameters)
         # Kernels are imported late, but not anew at each call: a call takes microseconds.
         make_kernels, self.table, self._fields = KINDS[nodes].search(tree, self.parameters, n_features)
         self._plain = make_kernels(LINKS[link].kernel)
@@ -49,7 +50,7 @@ class TreeExpert(Expert):
     def topk(
         self, arrays: Arrays, query: Query, out_ids: NDArray[np.int32], out_probabilities: NDArray[np.float32]
     ) -> NDArray[np.bool_]:
-        rows, is_exact = _read_only(arrays), np.empty(len(out_ids), np.bool_)
+        rows, is_exact = read_only_rows(arrays), np.empty(len(out_ids), np.bool_)
         kernels, out = self.kernels_for(query), (out_ids, out_probabilities, is_exact)
         if query.beam == NO_BEAM:
             kernels.topk(self.table, *rows, query.k, query.threshold, query.budget, *out)
@@ -77,7 +78,9 @@ class TreeExpert(Expert):
         ids, probabilities = np.empty(capacity, np.int32), np.empty(capacity, np.float32)
         row = 0
         while True:
-            row = kernels.above(self.table, *_read_only(arrays), row, threshold, indptr, ids, probabilities)
+            row = kernels.above(
+                self.table, *read_only_rows(arrays), row, threshold, indptr, ids, probabilities
+            )
             if row == n_rows:
                 break
             ids, probabilities = (np.concatenate([array, array]) for array in (ids, probabilities))
@@ -88,7 +91,7 @@ class TreeExpert(Expert):
 
     def score(self, arrays: Arrays, labels: Labels, query: Query) -> NDArray[np.float32]:
         out, kernels = np.empty(len(labels[1]), np.float32), self.kernels_for(query)
-        kernels.labels(self.table, *_read_only(arrays), read_only(labels[0]), read_only(labels[1]), out)
+        kernels.labels(self.table, *read_only_rows(arrays), read_only(labels[0]), read_only(labels[1]), out)
         return out
 
     @property
@@ -132,7 +135,3 @@ class TreeExpert(Expert):
         from labeltree.experts.tree_training import train_trees  # and with it all that trains
 
         return train_trees(job)
-
-
-def _read_only(arrays: Arrays) -> Arrays:
-    return read_only(arrays[0]), read_only(arrays[1]), read_only(arrays[2])

@@ -12,7 +12,7 @@ from labeltree.data.rows import LabelRows, SparseRows
 from labeltree.features.splitting import Batch
 from labeltree.features.strings import StringTable, is_utf8
 from labeltree.kernels.text.counts import add_ngrams, count_ids, count_rows, unite_labels
-from labeltree.kernels.text.words import Pieces
+from labeltree.kernels.text.packing import Pieces
 
 
 class Tokens(NamedTuple):
@@ -112,11 +112,16 @@ def count_tokens(
 MOST_IDF = 45.0  # 1 + ln(2**63): of no number of rows is it larger
 
 
-def inverse_document_frequency(rows: SparseRows) -> NDArray[np.float32]:
-    """1 + ln((1 + N) / (1 + df)) of each column: positive even for a word that is everywhere."""
+def document_frequency(rows: SparseRows) -> NDArray[np.int64]:
+    """(n_columns,) how many rows have each column."""
     frequency = np.zeros(rows.n_columns, np.int64)
     count_ids(rows.indices, frequency, np.zeros(0, np.int64))  # np.bincount would copy the indices as int64
-    return (1.0 + np.log((1 + rows.n_rows) / (1 + frequency))).astype(np.float32)
+    return frequency
+
+
+def inverse_document_frequency(frequency: NDArray[np.int64], n_rows: int) -> NDArray[np.float32]:
+    """1 + ln((1 + N) / (1 + df)) of each column: positive even for a word that is everywhere."""
+    return (1.0 + np.log((1 + n_rows) / (1 + frequency))).astype(np.float32)
 
 
 class LabelCollector:

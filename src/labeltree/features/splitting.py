@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 from labeltree.config import Config
 from labeltree.data.bad_lines import BadLines, line_message
 from labeltree.data.rows import Block, read_only
+from labeltree.features.characters import kinds_for_words
+from labeltree.kernels.text.packing import Pieces, pack_spans
 from labeltree.kernels.text.words import (
     BAD_END,
     BAD_START,
@@ -22,14 +24,20 @@ from labeltree.kernels.text.words import (
     N_PROGRESS,
     N_WORDS,
     ROW,
-    Pieces,
     TextOptions,
-    pack_spans,
     split_rows,
 )
 
 # Text per call of the kernel: small enough for its output to stay in the processor's cache.
 BATCH_BYTES = 1 << 16
+
+_NO_KINDS: NDArray[np.uint8] = np.empty(0, np.uint8)
+_NO_KINDS.flags.writeable = False
+# By the parameter tokens: what each character is to words.
+_KINDS: dict[str, Callable[[], NDArray[np.uint8]]] = {
+    "words": kinds_for_words,
+    "spaces": lambda: _NO_KINDS,
+}
 
 
 class Batch(NamedTuple):
@@ -66,8 +74,10 @@ def make_scratch(n_bytes: int, weighted: bool) -> Scratch:
 
 def text_options(config: Config, labels_in_text: bool) -> TextOptions:
     lower_case = _lower_case_table() if config.lowercase else np.empty(0, np.uint16)
+    # What is written beside a word, its weight, ends at white space.
+    kinds = _NO_KINDS if config.weighted_words else _KINDS[config.tokens]()
     prefix = config.label_prefix.encode() if labels_in_text else b""
-    return TextOptions(lower_case, np.frombuffer(prefix, np.uint8), config.weighted_words)
+    return TextOptions(lower_case, kinds, np.frombuffer(prefix, np.uint8), config.weighted_words)
 
 
 def split_block(block: Block, config: Config, bad_lines: BadLines) -> Iterator[Batch]:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from labeltree.data.rows import pointers, read_only
 from labeltree.errors import CorruptedModelError, DataError
+from labeltree.kernels.text.packing import Pieces, pack_spans
 from labeltree.kernels.text.strings import (
     EMPTY,
     StringArrays,
@@ -21,7 +22,6 @@ from labeltree.kernels.text.strings import (
     place_strings,
     write_strings,
 )
-from labeltree.kernels.text.words import Pieces, pack_spans
 from labeltree.parameter import MOST_IDS
 from labeltree.wording import counted
 

@@ -15,7 +15,7 @@ from labeltree.data.formats import find_format, plain_format
 from labeltree.data.matrices import is_sparse, sparse_rows
 from labeltree.data.memory import text_blocks, texts_to_block
 from labeltree.data.opening import Source
-from labeltree.data.rows import Block, LabelRows, SparseRows, read_only
+from labeltree.data.rows import Block, LabelRows, SparseRows, keep_entries, read_only
 from labeltree.errors import CorruptedModelError, DataError, show
 from labeltree.features.counting import (
     MOST_IDF,
@@ -24,6 +24,7 @@ from labeltree.features.counting import (
     Tokens,
     batch_tokens,
     count_tokens,
+    document_frequency,
     find_labels,
     inverse_document_frequency,
     number_columns,
@@ -85,9 +86,7 @@ class TextFeatures(Features):
         rows = count_tokens(
             chunks, read_only(columns.column_of_word), read_only(columns.column_of_bucket), columns.n_columns
         )
-        # weights that come with the words are final: they are often TF-IDF already
-        uses_idf = config.idf and not config.weighted_words
-        idf = inverse_document_frequency(rows) if uses_idf else np.ones(columns.n_columns, np.float32)
+        idf = _idf(config, document_frequency(rows), rows.n_rows)
         features = cls(config, columns.words, columns.column_of_bucket, idf)
         features._weigh(rows)
         return Fitted(features, labels, rows, collected.rows(len(labels)))
@@ -101,6 +100,23 @@ class TextFeatures(Features):
 
     def prepared(self, rows: SparseRows) -> SparseRows:
         return rows
+
+    def as_unseen(self, rows: SparseRows, held_out: NDArray[np.int64]) -> SparseRows:
+        """Without the columns that fewer than ``min_count`` other rows have, and with the others' IDF."""
+        part = super().as_unseen(rows, held_out)
+        frequency = document_frequency(rows) - document_frequency(part)
+        part = keep_entries(part, frequency[part.indices] >= self.config.min_count)
+        change = _idf(self.config, frequency, rows.n_rows - part.n_rows) / self.idf
+        # Norms are made anew, so what the rows were divided by before does not matter.
+        weigh_rows(
+            read_only(part.indptr),
+            read_only(part.indices),
+            part.values,
+            read_only(change),
+            TF_COUNT,
+            self._norm,
+        )
+        return part
 
     def read(
         self, source: Source, labels: StringTable, fmt: str, bad_lines: BadLines
@@ -184,6 +200,13 @@ class TextFeatures(Features):
             return None
 
 
+def _idf(config: Config, frequency: NDArray[np.int64], n_rows: int) -> NDArray[np.float32]:
+    """Of each column. Weights that come with the words are final: they are often TF-IDF already."""
+    if not config.idf or config.weighted_words:
+        return np.ones(len(frequency), np.float32)
+    return inverse_document_frequency(frequency, n_rows)
+
+
 class ShortText:
     """The table of ``kernels/text/short.py``: where the features' arrays are, and one thread's own ones."""
 
@@ -201,6 +224,7 @@ class ShortText:
             column_of_bucket=features.column_of_bucket,
             idf=features.idf,
             lower_case=options.lower_case,
+            kinds=options.kinds,
             prefix=options.prefix,
             weighted=config.weighted_words,
             longest=config.word_ngrams,

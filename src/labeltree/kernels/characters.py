@@ -6,7 +6,7 @@ import numpy as np
 
 from labeltree.kernels.jit import inlined
 
-_U8, _U16 = np.uint64(8), np.uint64(16)
+_U8, _U16, _U24 = np.uint64(8), np.uint64(16), np.uint64(24)
 
 
 @inlined
@@ -51,8 +51,7 @@ def utf8_width(buffer, i, stop):
 
 @inlined
 def decode_character(buffer, i, stop):
-    """(code point, number of bytes) of the character at ``i``; (-1, 1) if there is none or it is not one of
-    the first 65536."""
+    """(code point, number of bytes) of the character at ``i``; (-1, 1) if there is none."""
     lead = np.int64(buffer[i])
     if lead < 0x80:
         return lead, 1
@@ -62,16 +61,22 @@ def decode_character(buffer, i, stop):
     if width == 3:
         middle, last = np.int64(buffer[i + 1]) & 0x3F, np.int64(buffer[i + 2]) & 0x3F
         return (lead & 0x0F) << 12 | middle << 6 | last, 3
+    if width == 4:
+        second, third = np.int64(buffer[i + 1]) & 0x3F, np.int64(buffer[i + 2]) & 0x3F
+        return (lead & 0x07) << 18 | second << 12 | third << 6 | np.int64(buffer[i + 3]) & 0x3F, 4
     return -1, 1
 
 
 @inlined
 def encode_character(code):
-    """(UTF-8 bytes as one number, their count) of one of the first 65536 characters."""
+    """(UTF-8 bytes as one number, their count) of a character."""
     last = np.uint64(0x80 | code & 0x3F)
     if code < 0x80:
         return np.uint64(code), 1
     if code < 0x800:
         return np.uint64(0xC0 | code >> 6) | last << _U8, 2
-    middle = np.uint64(0x80 | (code >> 6) & 0x3F)
-    return np.uint64(0xE0 | code >> 12) | middle << _U8 | last << _U16, 3
+    third = np.uint64(0x80 | (code >> 6) & 0x3F)
+    if code < 0x10000:
+        return np.uint64(0xE0 | code >> 12) | third << _U8 | last << _U16, 3
+    second = np.uint64(0x80 | (code >> 12) & 0x3F)
+    return np.uint64(0xF0 | code >> 18) | second << _U8 | third << _U16 | last << _U24, 4

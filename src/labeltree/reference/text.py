@@ -1,12 +1,14 @@
 """Text features in plain Python: what words, n-grams, TF-IDF weights and label rows are.
 
-The twin of :mod:`labeltree.features` and of the kernels ``text``, ``strings`` and ``weights``.
+The twin of :mod:`labeltree.features` and of ``kernels/text``.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
 import re
+import unicodedata
 from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -17,6 +19,10 @@ Row = dict[int, float]  # column -> value
 
 _WHITE_SPACE = re.compile(rb"[ \t\n\v\f\r\0]+")
 _WEIGHT = re.compile(rb"(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
+_UNSPACED = re.compile(
+    "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff"
+    "\ua9e0-\ua9ff\uaa60-\uaa7f\uf900-\ufaff\uff66-\uff9f\U0001aff0-\U0001b16f\U00020000-\U0003ffff]"
+)
 _BITS = (1 << 64) - 1
 
 
@@ -53,8 +59,29 @@ def split_line(text: bytes, config: Config, labels_in_text: bool) -> Line:
             if not word or not _WEIGHT.fullmatch(number) or float(number) > 1e18:
                 raise ValueError(f"a word without a usable weight: {token!r}")
             line.weights.append(float(number))
-        line.words.append(lower_case(word) if config.lowercase else word)
+        whole = config.weighted_words or config.tokens == "spaces"
+        for part in [word] if whole else words_of(word):
+            line.words.append(lower_case(part) if config.lowercase else part)
     return line
+
+
+def words_of(token: bytes) -> list[bytes]:
+    """Runs of letters, marks and digits; of scripts without spaces every two neighbours, or one by itself."""
+    words: list[str] = []
+    for is_unspaced, run in itertools.groupby(token.decode("utf-8", "surrogateescape"), key=_kind):
+        text = "".join(run)
+        if is_unspaced and len(text) > 1:
+            words += [text[k : k + 2] for k in range(len(text) - 1)]
+        elif is_unspaced is not None:
+            words.append(text)
+    return [word.encode() for word in words]
+
+
+def _kind(character: str) -> bool | None:
+    """Whether a character of words is of a script without spaces; None if it is of no word."""
+    if unicodedata.category(character)[0] not in "LMN":
+        return None
+    return _UNSPACED.match(character) is not None
 
 
 def lower_case(word: bytes) -> bytes:

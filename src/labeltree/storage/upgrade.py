@@ -39,7 +39,7 @@ ADDED: dict[int, dict[str, Any]] = {
         eta=2.0,
         eta_power=0.5,
     ),
-    2: dict(calibrate=True),
+    2: dict(calibrate=True, tokens="spaces", neighbours=0),
     3: dict(),
 }
 

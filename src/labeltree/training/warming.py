@@ -44,7 +44,12 @@ def jobs() -> dict[str, Callable[[], None]]:
             named[f"{kind}-{link}-other-searches"] = partial(_ask_blank_otherwise, kind, link)
             named[f"{kind}-{link}-combined-search"] = partial(_ask_combined, kind, link)
         named |= {f"{tree}-{link}-tree": partial(_build, tree, link) for tree in BUILDERS}
-    return named | {"large-trees": _build_large, "ensembles": _ensembles, "formats": _formats}
+    return named | {
+        "large-trees": _build_large,
+        "ensembles": _ensembles,
+        "neighbours": _neighbours,
+        "formats": _formats,
+    }
 
 
 def _train_nodes(kind: str, link: str) -> None:
@@ -102,6 +107,12 @@ def _ensembles() -> None:
     ensemble.label_trees[0].cost(_rows().Y)
 
 
+def _neighbours() -> None:
+    model = _train(neighbours=5)
+    model.neighbours(_TEXTS[:1], 1)
+    pickle.loads(pickle.dumps(model)).predict(_TEXTS[:2], 1)
+
+
 def _formats() -> None:
     from labeltree.data.formats import FORMATS
     from labeltree.training.driver import train
@@ -153,7 +164,8 @@ def compile_all(folder: Path | None = None, processes: int = 0) -> Warmed:
 def jobs_ahead(config: Config) -> list[str]:
     """What training comes to last: another process can compile that, while this one reads the data."""
     build = [f"{config.tree}-{config.link}-tree"] if config.tree in BUILDERS else []
-    return build + [f"{kind}-{config.link}-search" for kind in KINDS.parts_of(config.nodes)]
+    search = [f"{kind}-{config.link}-search" for kind in KINDS.parts_of(config.nodes)]
+    return build + search + ["neighbours"] * (config.neighbours > 0)
 
 
 def collect_seldom() -> None:

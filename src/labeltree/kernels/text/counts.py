@@ -6,7 +6,7 @@ import numpy as np
 
 from labeltree.kernels.jit import inlined, kernel
 from labeltree.kernels.sorting import MOST_RANKED, make_key, number_of, place_of, sort_keys
-from labeltree.kernels.text.words import MIX_1, MIX_2, U32
+from labeltree.kernels.text.packing import MIX_1, MIX_2, U32
 
 # Ids of tokens: words from 0 on, n-gram bucket b is FIRST_BUCKET - b.
 UNKNOWN, FIRST_BUCKET = -1, -2

@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 from labeltree.kernels.addresses import Layout, frozen
 from labeltree.kernels.jit import helper, inlined
 from labeltree.kernels.text.counts import add_ngrams, count_rows, weigh_rows
+from labeltree.kernels.text.packing import Pieces
 from labeltree.kernels.text.strings import find_strings
-from labeltree.kernels.text.words import DONE, Pieces, TextOptions, split_row
+from labeltree.kernels.text.words import DONE, TextOptions, split_row
 
 
 class ShortArrays(NamedTuple):
@@ -22,6 +23,7 @@ class ShortArrays(NamedTuple):
     column_of_bucket: NDArray[np.int32]
     idf: NDArray[np.float32]
     lower_case: NDArray[np.uint16]  # ... TextOptions ...
+    kinds: NDArray[np.uint8]
     prefix: NDArray[np.uint8]
     weighted: int  # 0 or 1
     longest: int  # n-gram, in words
@@ -47,7 +49,9 @@ _read = SHORT_TABLE.reader()
 def transform_text(table, buffer):
     """Fill the row of a text, UTF-8 bytes; returns its length, or -1 if a word has no good weight."""
     arrays = _read(table, ())
-    options = TextOptions(frozen(arrays.lower_case), frozen(arrays.prefix), arrays.weighted != 0)
+    options = TextOptions(
+        frozen(arrays.lower_case), frozen(arrays.kinds), frozen(arrays.prefix), arrays.weighted != 0
+    )
     words, labels, weights = arrays.words, arrays.labels, arrays.weights
     status, _, _, n_words, _, _ = split_row(buffer, 0, len(buffer), options, words, weights, labels, 0, 0, 0)
     if status != DONE:

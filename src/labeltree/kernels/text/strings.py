@@ -1,8 +1,8 @@
 """Tables of distinct strings: which id has a string, and which string has an id.
 
 A string is a record of 64-bit words: id and length in the first, then its bytes in packed form (see
-:mod:`.words`). A slot holds half of the hash and the place of the record, so that looking up a string touches
-two places in memory, however large the table is.
+:mod:`.packing`). A slot holds half of the hash and the place of the record, so that looking up a string
+touches two places in memory, however large the table is.
 
 A string is at most ``MOST_AWAY`` slots behind the one that its hash names, and on average ``MEAN_AWAY`` at
 most. Hashes of words as they come keep to that by far. Where someone has chosen words so that they do not,
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from labeltree.kernels.atomic import prefetch
 from labeltree.kernels.jit import helper, inlined, kernel
-from labeltree.kernels.text.words import U1, U32
+from labeltree.kernels.text.packing import U1, U32
 
 EMPTY = np.uint64(0xFFFFFFFFFFFFFFFF)
 LOW = np.uint64(0xFFFFFFFF)
