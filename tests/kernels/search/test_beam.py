@@ -254,7 +254,7 @@ def test_predict_returns_only_labels_that_were_found() -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"search": "breadth"}, "search must be one of exact, beam, but is 'breadth'"),
+        ({"search": "breadth"}, "search must be one of auto, exact, beam, but is 'breadth'"),
         ({"search": None}, "but is None"),
         ({"search": "beam", "beam": 0}, "beam must be at least 1, but is 0"),
         ({"search": "exact", "beam": -3}, "beam must be at least 1, but is -3"),

@@ -207,7 +207,7 @@ def test_what_is_called_proven_is_exact(
 @pytest.mark.parametrize("n_trees", [1, 3])
 def test_more_nodes_than_memory_was_taken_for(n_trees: int) -> None:
     """Rows that are unsure among thousands of labels: they begin again with more room, and still agree."""
-    tree = build_complete(np.ones(5000), 2)
+    tree = build_complete(np.ones(5000, np.int64), 2)
     trees: Trees = [
         (tree, random_parameters(tree, N_FEATURES, 3, seed, scale=0.01)) for seed in range(n_trees)
     ]
