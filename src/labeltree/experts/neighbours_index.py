@@ -75,7 +75,7 @@ def build_index(X: SparseRows, Y: LabelRows, weight: NDArray[np.float32]) -> Ind
     is_kept = (values >= 0.5 * levels[0]) & (weight > 0)[row_of]
     rows, columns, level = row_of[is_kept], X.indices[is_kept], _level_of(values[is_kept], levels)
     del row_of, values, is_kept
-    chosen = _choose_columns(rows, columns, X, len(X.indices))
+    chosen = _choose_columns(rows, columns, X)
     by_column = chosen.is_listed[columns]
     column_lengths, column_lists = pack_entries(
         columns[by_column], rows[by_column], level[by_column], X.n_columns, X.n_rows
@@ -104,9 +104,8 @@ class _Chosen(NamedTuple):
     frequent: NDArray[np.int32]
 
 
-def _choose_columns(
-    rows: NDArray[np.int32], columns: NDArray[np.int32], X: SparseRows, n_entries: int
-) -> _Chosen:
+def _choose_columns(rows: NDArray[np.int32], columns: NDArray[np.int32], X: SparseRows) -> _Chosen:
+    """Of all that have an entry, given by its row and column."""
     n_rows = np.bincount(columns, minlength=X.n_columns)  # of each column
     sizes, n_of_size = np.unique(n_rows[n_rows >= _LEAST_ROWS], return_counts=True)
     postings = np.cumsum(n_of_size * sizes.astype(np.float64) ** 2) / max(1, X.n_rows)
@@ -114,7 +113,7 @@ def _choose_columns(
     longest = sizes[is_short].max(initial=0)
     is_long = n_rows[columns] > longest
     of_long = rows[is_long], n_rows[columns[is_long]]
-    limit = max(BYTES_PER_ENTRY * n_entries, _SMALL)
+    limit = max(BYTES_PER_ENTRY * len(X.indices), _SMALL)
 
     def total_bytes(most: int) -> int:
         """With columns of at most so many rows."""
