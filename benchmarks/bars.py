@@ -1,10 +1,13 @@
-"""What we promise of training and prediction with defaults: each section prints its numbers beside the bar.
+"""What we promise of training and prediction: each section prints its numbers beside the bar.
 
-    python -m benchmarks.bars [SECTION ...] [--nodes sparse,dense] [--seeds 3] [--data NAME,NAME]
+    python -m benchmarks.bars [SECTION ...] [--preset fast,default,best] [--nodes sparse,dense] [--seeds 3]
+                              [--data NAME,NAME]
 
-For each kind of nodes. Every `labeltree train` runs as its own process, with the command line's defaults but
-for `--nodes`; CPU time is user + system time of all its threads, and kernels are compiled before. Parsing and
-compiling have their own commands, `python -m benchmarks.parsing` and `python -m benchmarks.cold`.
+For each preset ("default": none) and, if given, each kind of nodes with it; without either the defaults, and
+one tree on words (`--preset fast`) of sparse and of dense nodes. Every `labeltree train` runs as its own
+process; CPU time is user + system time of all its threads, and kernels are compiled before. Parsing and
+compiling have their own commands, `python -m benchmarks.parsing` and `python -m benchmarks.cold`; what is
+promised beside peers stands in `preset_bars.py`, for `python -m benchmarks.compare`.
 """
 
 from __future__ import annotations
@@ -19,14 +22,13 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from benchmarks.datasets import ALL_SETS, MissingData, data_file
+from benchmarks.ways import ONE_TREE, PRESETS, Way, ways
 
-ACCURACY_BARS = {"debian-debtags": (81.5, 59.8, 45.3), "wordnet-hypernyms": (89.0, 80.3, 74.3)}
-CPU_BARS = {"debian-debtags": 15.0, "wordnet-hypernyms": 40.0}  # seconds
 MEMORY_SETS = ("wordnet-hypernyms", "llms4subjects-all")
 
 
@@ -65,13 +67,13 @@ def run(
     return Run(output, usage.ru_utime + usage.ru_stime, time.perf_counter() - began)
 
 
-def train(name: str, nodes: str, model: Path, *options: str, **how: Any) -> Run:
+def train(name: str, way: Way, model: Path, *options: str) -> Run:
     """Run `labeltree train` on a data set."""
-    return run(*train_command(name, nodes, model), *options, **how)
+    return run(*train_command(name, way, model), *options)
 
 
-def train_command(name: str, nodes: str, model: Path) -> tuple[str, ...]:
-    return ("train", str(data_file(name, "train")), "-o", str(model), "--quiet", "--nodes", nodes)
+def train_command(name: str, way: Way, model: Path) -> tuple[str, ...]:
+    return ("train", str(data_file(name, "train")), "-o", str(model), "--quiet", *way.options)
 
 
 # The operating system's account of a child begins with the size of its parent; the child itself knows better.
@@ -95,36 +97,45 @@ def verdict(reached: bool) -> str:
 
 
 def accuracy(folder: Path, chosen: argparse.Namespace) -> None:
-    """P@1/3/5 of the defaults over all test rows: mean and spread over seeds."""
-    print("\n## accuracy: `labeltree train` + `labeltree test`, defaults, mean [lowest..highest] over seeds")
-    for name, nodes in itertools.product(chosen.data, chosen.nodes):
-        scores = []
+    """P@1/3/5 and ECE@5 over all test rows: mean and spread over seeds."""
+    print("\n## accuracy: `labeltree train` + `labeltree test`, mean [lowest..highest] over seeds")
+    for name, way in itertools.product(chosen.data, chosen.ways):
+        tested = []
         for seed in range(1, chosen.seeds + 1):
             model = folder / "accuracy.labeltree"
-            train(name, nodes, model, "--seed", str(seed))
-            tested = run("test", str(model), str(data_file(name, "test")), "--json")
-            result = json.loads(tested.output.splitlines()[-1])
-            scores.append([100 * result[f"p@{k}"] for k in (1, 3, 5)])
-        columns = list(zip(*scores, strict=True))
-        means = [statistics.mean(column) for column in columns]
-        shown = "  ".join(
-            f"P@{k} {mean:.2f} [{min(c):.2f}..{max(c):.2f}]"
-            for k, mean, c in zip((1, 3, 5), means, columns, strict=True)
-        )
-        bar = ACCURACY_BARS.get(name)
-        if bar:
-            reached = all(mean >= wanted for mean, wanted in zip(means, bar, strict=True))
-            shown += f"  bar {'/'.join(map(str, bar))}: {verdict(reached)}"
-        print(f"{name:<24}{nodes:<8}{shown}", flush=True)
+            train(name, way, model, "--seed", str(seed))
+            answer = run("test", str(model), str(data_file(name, "test")), "--json")
+            tested.append(json.loads(answer.output.splitlines()[-1]))
+        print(f"{name:<24}{way!s:<16}{judged(tested, way, name)}", flush=True)
+
+
+def judged(tested: Sequence[Mapping[str, float]], way: Way, data: str) -> str:
+    """What `labeltree test` said of each seed, beside the bars."""
+    columns = {f"P@{k}": [100 * result[f"p@{k}"] for result in tested] for k in (1, 3, 5)}
+    means = [statistics.mean(column) for column in columns.values()]
+    shown = [
+        f"{title} {mean:.2f} [{min(column):.2f}..{max(column):.2f}]"
+        for (title, column), mean in zip(columns.items(), means, strict=True)
+    ]
+    bar = way.accuracy_bar(data)
+    if bar:
+        reached = all(mean >= wanted for mean, wanted in zip(means, bar, strict=True))
+        shown.append(f"bar {'/'.join(map(str, bar))}: {verdict(reached)}")
+    error = statistics.mean(result["ece@5"] for result in tested)
+    shown.append(f"ECE@5 {error:.4f}")
+    most = way.calibration_bar
+    if most:
+        shown.append(f"bar below {most}: {verdict(error < most)}")
+    return "  ".join(shown)
 
 
 def cost(folder: Path, chosen: argparse.Namespace) -> None:
     """CPU time of the whole `labeltree train` process."""
     print("\n## training cost: CPU seconds of the whole process, best of three")
-    for name, nodes in itertools.product(chosen.data, chosen.nodes):
+    for name, way in itertools.product(chosen.data, chosen.ways):
         model = folder / "cost.labeltree"
         runs = {
-            threads: [train(name, nodes, model, "--threads", threads) for _ in range(3)]
+            threads: [train(name, way, model, "--threads", threads) for _ in range(3)]
             for threads in ("1", "2")
         }
         shown = "  ".join(
@@ -132,24 +143,24 @@ def cost(folder: Path, chosen: argparse.Namespace) -> None:
             f"wall {min(r.wall_seconds for r in part):.1f} s"
             for threads, part in runs.items()
         )
-        bar = CPU_BARS.get(name)
+        bar = way.cpu_bar(name)
         if bar:
             worst = max(min(r.cpu_seconds for r in part) for part in runs.values())
             shown += f"  bar {bar:.0f} s: {verdict(worst <= bar)}"
-        print(f"{name:<24}{nodes:<8}{shown}", flush=True)
+        print(f"{name:<24}{way!s:<16}{shown}", flush=True)
 
 
 def determinism(folder: Path, chosen: argparse.Namespace) -> None:
     """One and two threads, twice each, write the same bytes."""
     print("\n## determinism: SHA-256 of the model files of --threads 1, 2, 1, 2")
-    for name, nodes in itertools.product(chosen.data, chosen.nodes):
+    for name, way in itertools.product(chosen.data, chosen.ways):
         model = folder / "same.labeltree"
         digests = []
         for threads in ("1", "2", "1", "2"):
-            train(name, nodes, model, "--threads", threads)
+            train(name, way, model, "--threads", threads)
             digests.append(hashlib.sha256(model.read_bytes()).hexdigest()[:16])
         reached = verdict(len(set(digests)) == 1)
-        print(f"{name:<24}{nodes:<8}{' '.join(digests)}  bar identical: {reached}", flush=True)
+        print(f"{name:<24}{way!s:<16}{' '.join(digests)}  bar identical: {reached}", flush=True)
 
 
 def memory(folder: Path, chosen: argparse.Namespace) -> None:
@@ -161,9 +172,9 @@ def memory(folder: Path, chosen: argparse.Namespace) -> None:
     from labeltree.trees.profiles import label_profiles
 
     print("\n## memory: peak resident size of `labeltree train`")
-    for name, nodes in itertools.product(MEMORY_SETS, chosen.nodes):
+    for name, way in itertools.product(MEMORY_SETS, chosen.ways):
         model = folder / "memory.labeltree"
-        peak = peak_of(*train_command(name, nodes, model))
+        peak = peak_of(*train_command(name, way, model))
         data = read_training_data(str(data_file(name, "train")), None, Config())
         with Pool(1) as pool:
             profiles = label_profiles(data.X, data.Y, pool)
@@ -172,7 +183,7 @@ def memory(folder: Path, chosen: argparse.Namespace) -> None:
         parameters = load(model).inspect()["parameter_bytes"]
         bar = 2.5 * (csr + profile_bytes + parameters) + 300e6
         print(
-            f"{name:<24}{nodes:<8}peak {peak / 1e6:.0f} MB; data {csr / 1e6:.0f} + profiles "
+            f"{name:<24}{way!s:<16}peak {peak / 1e6:.0f} MB; data {csr / 1e6:.0f} + profiles "
             f"{profile_bytes / 1e6:.0f} + parameters {parameters / 1e6:.0f} MB  "
             f"bar {bar / 1e6:.0f} MB: {verdict(peak <= bar)}",
             flush=True,
@@ -198,11 +209,11 @@ def prediction(folder: Path, chosen: argparse.Namespace) -> None:
     test = data_file(name, "test")
     lines = test.read_text().splitlines()[:200]
     texts = [" ".join(w for w in line.split() if not w.startswith("__label__")) for line in lines]
-    for nodes in chosen.nodes:
-        train(name, nodes, file)
+    for way in chosen.ways:
+        train(name, way, file)
         for what, bar, microseconds in prediction_times(file, test, texts):
             reached = verdict(microseconds <= bar)
-            print(f"{what:<24}{nodes:<8}{microseconds:.1f} µs  bar {bar} µs: {reached}", flush=True)
+            print(f"{what:<24}{way!s:<16}{microseconds:.1f} µs  bar {bar} µs: {reached}", flush=True)
 
 
 def prediction_times(file: Path, test: Path, texts: list[str]) -> Iterator[tuple[str, int, float]]:
@@ -232,10 +243,10 @@ def startup(folder: Path, chosen: argparse.Namespace) -> None:
     """CPU time of `--help` and of predicting one line."""
     print("\n## start-up: CPU seconds, best of five")
     show_startup("labeltree --help", 0.3, "--help")
-    for nodes in chosen.nodes:
+    for way in chosen.ways:
         model = folder / "startup.labeltree"
-        train("wordnet-hypernyms", nodes, model)
-        show_startup(f"predict one line, {nodes}", 1.5, "predict", str(model), "-")
+        train("wordnet-hypernyms", way, model)
+        show_startup(f"predict one line, {way}", 1.5, "predict", str(model), "-")
 
 
 def show_startup(what: str, bar: float, *arguments: str) -> None:
@@ -264,15 +275,19 @@ def main() -> None:
         "--data", type=lambda names: names.split(","), default=ALL_SETS, help="of accuracy, cost, determinism"
     )
     parser.add_argument(
+        "--preset", type=lambda names: names.split(","), help=f"of {', '.join(PRESETS)}; default: see above"
+    )
+    parser.add_argument(
         "--nodes",
         type=lambda names: names.split(","),
-        default=["sparse", "dense"],
-        help="kinds of nodes, of sparse, dense, both; default: sparse,dense",
+        help=f"of sparse, dense, both, with `--preset {ONE_TREE}` unless given; default: the preset's own",
     )
     chosen = parser.parse_args()
-    for section in chosen.sections:
-        if section not in SECTIONS:
-            parser.error(f"unknown section {section!r}; known are {', '.join(SECTIONS)}")
+    for what, given, known in (("section", chosen.sections, SECTIONS), ("preset", chosen.preset, PRESETS)):
+        for name in given or ():
+            if name not in known:
+                parser.error(f"unknown {what} {name!r}; known are {', '.join(known)}")
+    chosen.ways = ways(chosen.preset, chosen.nodes)
     with tempfile.TemporaryDirectory() as folder:
         for section in chosen.sections or SECTIONS:
             try:

@@ -25,12 +25,12 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks import report
+from benchmarks import feature_effect, report
 from benchmarks.datasets import ALL_SETS, MissingData, data_file
 from benchmarks.environments import InstallError, cache_folder
 from benchmarks.overview import data_sets
 from benchmarks.pages import outdated, runs_of, write_pages, write_readme
-from benchmarks.preparing import Prepared, prepare
+from benchmarks.preparing import FEATURES, Prepared, prepare
 from benchmarks.running import RunError, Runner, Tool, discover, fingerprint
 from labeltree.parallel import available_threads
 
@@ -139,7 +139,7 @@ def compare(
         is_dear = any(record["run_s"] > budget for record in done)
         if len(done) >= repeat or is_dear or (tool.name, n_threads) in given_up:
             continue
-        if not tool.takes(prepared):
+        if prepared.train.Y.n_labels > tool.most_labels:
             continue
         if tool.stands_in_for and ledger.succeeded(tool.stands_in_for, prepared):
             continue
@@ -178,6 +178,12 @@ def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     )
     parser.add_argument("--data", help=f"comma-separated, of {', '.join(ALL_SETS)}")
     parser.add_argument("--tools", default="all", help="all, or names separated by commas")
+    parser.add_argument(
+        "--features",
+        choices=FEATURES,
+        default="words",
+        help="vectors that peers get; full: labeltree's default features, for a section of the page",
+    )
     parser.add_argument("--threads", default="1", help="of training, for example 1,2; prediction uses one")
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--budget", type=float, default=1800, help="do not repeat runs over so many seconds")
@@ -209,18 +215,23 @@ def compare_set(
     except MissingData as error:
         print(error)
         return
-    prepared = prepare(name, train, test, runner.cache)
+    prepared = prepare(name, train, test, runner.cache, chosen.features)
+    is_full = chosen.features == "full"
+    if is_full and not prepared.is_text:
+        print(f"{name}: skipped, its rows are vectors, which have no other features")
+        return
     threads = [int(number) for number in chosen.threads.split(",")]
     compare(prepared, tools, threads, chosen.repeats, runner, ledger, chosen.budget)
     columns = (*report.ACCURACY, *report.TRAINING, *report.PREDICTION)
-    records = runs_of(ledger.records, known, name)
+    records = runs_of(ledger.records, known, name, is_full)
     print(f"\n## {name}\n\n{report.table(records, columns, spread=False)}\n", flush=True)
 
 
 def main(argv: Sequence[str] | None = None) -> None:
     chosen = arguments(argv)
     known = discover(chosen.tools_folder)
-    tools = choose(chosen.tools, known)
+    chooses = feature_effect.choose if chosen.features == "full" else choose
+    tools = chooses(chosen.tools, known)
     ledger, runner = Ledger(chosen.output), Runner(cache_folder(), chosen.timeout)
     names = chosen.data.split(",") if chosen.data else []
     for name in names:

@@ -17,6 +17,7 @@ from pathlib import Path
 from benchmarks.bars import TELLS_PEAK, Run, run, train_command
 from benchmarks.datasets import ALL_SETS, MissingData, data_file
 from benchmarks.report import aligned, number
+from benchmarks.ways import Way
 
 TITLES = (
     "data set", "nodes", "model MB, estimated", "true", "ratio", "peak MB, estimated", "true", "ratio",
@@ -38,7 +39,7 @@ def measure(name: str, nodes: str, folder: Path) -> list[str]:
     """A row of the table."""
     guessed = run(str(data_file(name, "train")), nodes, start=("-c", ESTIMATES))
     model = folder / "model.labeltree"
-    trained = run(*train_command(name, nodes, model), start=("-c", TELLS_PEAK))
+    trained = run(*train_command(name, Way("default", nodes), model), start=("-c", TELLS_PEAK))
     estimate = json.loads(last_line(guessed))
     cells = [name, nodes]
     true = {"model_bytes": model.stat().st_size, "peak_bytes": int(last_line(trained))}

@@ -17,7 +17,12 @@ from labeltree.trees import BUILDERS, FROM_FILE
 TREES = (*BUILDERS, FROM_FILE)
 # Ways to train the nodes of a kind, each with what suits the small data; the first goes with every tree.
 METHODS: dict[str, dict[str, dict[str, Any]]] = {
-    "sparse": {"batch": {}, "log": dict(loss="log", C=10.0), "online": dict(solver="sgd")},
+    "sparse": {
+        "batch": {},
+        "log": dict(loss="log", C=10.0),
+        "online": dict(solver="sgd"),
+        "neighbours": dict(neighbours=10),
+    },
     "dense": {
         "adagrad": dict(optimizer="adagrad", batch_size=16, lr=0.3),
         "sgd": dict(optimizer="sgd", batch_size=1, lr=0.5),  # the paper's algorithm

@@ -7,7 +7,7 @@ import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from benchmarks import hs_bars, sparse_bars
+from benchmarks import feature_effect, hs_bars, preset_bars, sparse_bars
 from benchmarks.datasets import ALL_SETS
 from benchmarks.peer_bars import (
     ENOUGH_RUNS,
@@ -23,9 +23,9 @@ from benchmarks.running import TRAINING_FAILED, Tool
 
 COMMAND = "python -m benchmarks.compare --overview"
 _OUR_ROWS = {
-    "labeltree": "**labeltree**",
-    "labeltree-3": "**labeltree**, `--trees 3`",
-    "labeltree-dense": "**labeltree**, `--nodes dense`",
+    preset_bars.DEFAULTS: "**labeltree**",
+    preset_bars.BEST: "**labeltree**, `--preset best`",
+    preset_bars.FAST: "**labeltree**, `--preset fast`",
 }
 
 
@@ -52,13 +52,14 @@ COLUMNS = (
 WITHOUT_BEST = ("parse_cpu_s",)  # tools that do not separate it would look worse than those that do
 
 
-def newest(records: Iterable[Record], data: str) -> list[Record]:
+def newest(records: Iterable[Record], data: str, full: bool = False) -> list[Record]:
     """The runs of a data set that can stand side by side, whatever the source is now.
 
     Of the machine and the features of the last run; of each tool those made as its last one was; of a
-    repeat that was made again the last one that succeeded.
+    repeat that was made again the last one that succeeded. ``full``: the runs of peers that were given
+    labeltree's default features, which stand beside no others.
     """
-    found = [record for record in records if record["data"] == data]
+    found = [r for r in records if r["data"] == data and feature_effect.full_features(r) == full]
     if not found:
         return []
     found = [r for r in found if (r["machine"], r["digest"]) == (found[-1]["machine"], found[-1]["digest"])]
@@ -73,21 +74,26 @@ def newest(records: Iterable[Record], data: str) -> list[Record]:
 
 def data_sets(records: Iterable[Record]) -> list[str]:
     """The data sets with runs: those we know in their order, then all others."""
-    names = dict.fromkeys(record["data"] for record in records)
+    names = dict.fromkeys(r["data"] for r in records if not feature_effect.full_features(r))
     return [*(name for name in ALL_SETS if name in names), *(name for name in names if name not in ALL_SETS)]
 
 
-def standing_of(records: Iterable[Record], data: str, tools: Mapping[str, Tool]) -> Standing:
+def standing_of(
+    records: Iterable[Record], data: str, tools: Mapping[str, Tool], full: bool = False
+) -> Standing:
     """The runs with one thread, tools in the order of ``tools``, and apart those with more.
 
     A peer whose training failed by itself has no model to compare with and is left out, or other variants
     stand in for it; not so one that was stopped because it took long. A peer that ran with more threads only
-    (it would take hours with one) counts with these runs.
+    (it would take hours with one) counts with these runs. One that is meant for fewer labels is left out.
     """
+    counted = newest(records, data, full)
+    n_labels = max((record["n_labels"] for record in counted), default=0)
+    limited = {name: tool.most_labels for name, tool in tools.items() if tool.most_labels < n_labels}
     runs: dict[str, list[Record]] = {}
     more_threads: dict[str, list[Record]] = {}
     failed = set()
-    for (tool, threads), found in groups(newest(records, data)).items():
+    for (tool, threads), found in groups(counted).items():
         if "error" not in found[0]:
             (runs if threads == 1 else more_threads).setdefault(tool, []).extend(found)
         elif threads == 1 and found[0]["error"].startswith(TRAINING_FAILED):
@@ -97,6 +103,7 @@ def standing_of(records: Iterable[Record], data: str, tools: Mapping[str, Tool])
         for name, tool in tools.items()
         if tool.module.PACKAGE != OUR_PACKAGE
         and name not in failed
+        and name not in limited
         and (tool.stands_in_for is None or tool.stands_in_for in failed)
     }
     for name in rivals:
@@ -114,7 +121,7 @@ def standing_of(records: Iterable[Record], data: str, tools: Mapping[str, Tool])
         or not any(stand_ins.get(tool.stands_in_for or "", {}).values())  # one of them is enough
     }
     order = [*(tool for tool in tools if tool in runs), *(tool for tool in runs if tool not in tools)]
-    return Standing(data, {tool: runs[tool] for tool in order}, peers, more_threads, stand_ins)
+    return Standing(data, {tool: runs[tool] for tool in order}, peers, more_threads, stand_ins, limited)
 
 
 def overview(records: Sequence[Record], tools: Mapping[str, Tool]) -> str:
@@ -130,17 +137,24 @@ def overview(records: Sequence[Record], tools: Mapping[str, Tool]) -> str:
         _circumstances(counted),
     ]
     for name in names:
-        first = newest(records, name)[0]
+        runs, standing = newest(records, name), standing_of(records, name, tools)
+        first = runs[0]
         sections += [
             f"## {name}",
             f"{first['n_train']} training rows, {first['n_test']} test rows, {first['n_features']} features, "
             f"{first['n_labels']} labels. [Every number with its spread]({name}.md).",
-            _compact_table(standing_of(records, name, tools)),
+            _compact_table(standing),
         ]
-        failures = _failures(newest(records, name))
-        if failures:
-            sections.append("\n".join(failures))
+        without = [*_failures(runs), *absences(standing)]
+        if without:
+            sections.append("\n".join(without))
     sections.append(bars_section([standing_of(records, name, tools) for name in SETS]))
+    if any(record["tool"] in preset_bars.OURS for record in records):
+        standings = [standing_of(records, name, tools) for name in preset_bars.SETS]
+        title = "What we hold ourselves to with the defaults and presets"
+        sections.append(bars_section(standings, preset_bars.BARS, title))
+    if any(feature_effect.full_features(record) for record in records):
+        sections.append(feature_effect.section(_on_both_features(records, tools)))
     if any(record["tool"] in sparse_bars.OURS for record in records):
         standings = [standing_of(records, name, tools) for name in sparse_bars.SETS]
         title = "What we hold ourselves to with sparse nodes"
@@ -149,6 +163,15 @@ def overview(records: Sequence[Record], tools: Mapping[str, Tool]) -> str:
         standings = [standing_of(records, name, tools) for name in hs_bars.SETS]
         sections.append(bars_section(standings, hs_bars.BARS, "Beside fastText's hierarchical softmax"))
     return "\n\n".join(sections) + "\n"
+
+
+def _on_both_features(records: Sequence[Record], tools: Mapping[str, Tool]) -> list[Standing]:
+    """The standings of the data sets on which peers were given full features, with these runs too."""
+    found = []
+    for name in feature_effect.SETS:
+        usual, full = (standing_of(records, name, tools, full) for full in (False, True))
+        found.append(usual._replace(runs={**usual.runs, **full.runs}))
+    return found
 
 
 def _circumstances(records: Sequence[Record]) -> str:
@@ -182,6 +205,13 @@ def _failures(records: Iterable[Record]) -> list[str]:
         f"- {tool}, {threads} thread{'s' * (threads > 1)}: failed: {found[0]['error']}"
         for (tool, threads), found in groups(records).items()
         if "error" in found[0]
+    ]
+
+
+def absences(standing: Standing) -> list[str]:
+    """Lines on the tools that are not run on a data set."""
+    return [
+        f"- {tool}: not run, as it is for up to {most:,.0f} labels" for tool, most in standing.limited.items()
     ]
 
 
@@ -228,7 +258,7 @@ def readme_section(records: Sequence[Record], tools: Mapping[str, Tool]) -> str:
             counted += standing.runs[tool]
     machines = "; ".join(dict.fromkeys(record["machine"] for record in counted))
     text = (
-        "labeltree with sparse nodes, its default, and others, beside the best of its peers, each installed "
+        "labeltree with its defaults and two presets, beside the best of its peers, each installed "
         "from the registry and run on the same rows (`python -m benchmarks.compare`): "
         "percent of right labels among the first 1, 3 and 5; CPU seconds of the whole training process; "
         "prediction per row of a batch, from text or from ready vectors. "

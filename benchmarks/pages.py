@@ -6,7 +6,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from benchmarks import report
-from benchmarks.overview import COMMAND, data_sets, newest, overview, readme_section
+from benchmarks.overview import (
+    COMMAND,
+    absences,
+    data_sets,
+    newest,
+    overview,
+    readme_section,
+    standing_of,
+)
 from benchmarks.report import Record
 from benchmarks.running import Tool
 
@@ -27,17 +35,22 @@ def write_pages(
 
             plot(name, runs, folder)
         figures = sorted(path.name for path in folder.glob(f"{name}-*.svg"))
-        text = report.page(name, runs, notes, COMMAND, figures)
+        absent = absences(standing_of(records, name, tools))
+        text = report.page(name, runs, notes, COMMAND, figures, absent)
         (folder / f"{name}.md").write_text(text, encoding="utf-8")
     page = overview(records, tools)
     (folder / "README.md").write_text(page, encoding="utf-8")
     return page
 
 
-def runs_of(records: Iterable[Record], tools: Mapping[str, Tool], data: str) -> list[Record]:
+def runs_of(
+    records: Iterable[Record], tools: Mapping[str, Tool], data: str, full: bool = False
+) -> list[Record]:
     """The runs of a data set that count, in the order of the tools, then of their threads."""
     order = {name: place for place, name in enumerate(tools)}
-    return sorted(newest(records, data), key=lambda run: (order.get(run["tool"], len(order)), run["threads"]))
+    return sorted(
+        newest(records, data, full), key=lambda run: (order.get(run["tool"], len(order)), run["threads"])
+    )
 
 
 def outdated(records: Sequence[Record], tools: Mapping[str, Tool]) -> list[str]:

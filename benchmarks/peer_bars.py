@@ -42,6 +42,8 @@ class Standing(NamedTuple):
     # tool whose training failed by itself, so that it is not among the peers -> which of those that stand in
     # for it were run
     failed: Mapping[str, Mapping[str, bool]] = MappingProxyType({})
+    # tool that is not meant for so many labels, so that it is not among the peers -> for how many it is
+    limited: Mapping[str, float] = MappingProxyType({})
 
     def mean(self, tool: str, field: str) -> float | None:
         values = [run[field] for run in self.runs.get(tool, ()) if run.get(field) is not None]
@@ -300,6 +302,8 @@ def bars_section(
             told = [f"{name} {'stands in' if ran else 'was not run'}" for name, ran in stand_ins.items()]
             head += f" {standing.data} is without {failed}, whose training failed there"
             head += f": {', '.join(told)}." if told else "."
+        for limited, most in standing.limited.items():
+            head += f" {standing.data} is without {limited}, which is for up to {most:,.0f} labels."
     return "\n\n".join([f"## {title}", head, *sections])
 
 

@@ -1,9 +1,11 @@
 """One data set in every form that a tool may read, with label ids and features that all tools share.
 
-The ids and the TF-IDF vectors are labeltree's own (its default features). The forms are ``source`` (the file
-itself), ``text`` (fastText lines with ids for labels; the test rows without labels), ``npz`` (CSR arrays),
-``xmlc`` (the repository's text format) and ``vw`` (Vowpal Wabbit lines). Each is written once, into a folder
-whose name holds a digest of the data, so that changed features are never mixed with old files.
+The ids are labeltree's own, and so are the vectors: TF-IDF of words cut at spaces, whatever the defaults of
+`labeltree train` are, so that peers are given what they are usually given; or, if asked for, labeltree's
+default features. The forms are ``source`` (the file itself), ``text`` (fastText lines with ids for labels;
+the test rows without labels), ``npz`` (CSR arrays), ``xmlc`` (the repository's text format) and ``vw``
+(Vowpal Wabbit lines). Each is written once, into a folder whose name holds a digest of the data, so that
+changed features are never mixed with old files.
 """
 
 from __future__ import annotations
@@ -22,6 +24,19 @@ from labeltree.model import Model
 from labeltree.training.data import read_training_data
 
 LABEL = Config().label_prefix
+FEATURES = {
+    "words": Config(
+        tokens="spaces",
+        lowercase=True,
+        min_count=1,
+        word_ngrams=1,
+        weighted_words=False,
+        tf="log",
+        idf=True,
+        row_norm="l2",
+    ),
+    "full": Config(),
+}  # what vectors are made of -> the parameters of it
 
 
 class Part(NamedTuple):
@@ -65,12 +80,13 @@ class Prepared(NamedTuple):
         return found
 
 
-def prepare(name: str, train: Path, test: Path, cache: Path) -> Prepared:
-    """Read both parts with labeltree's default features."""
-    data = read_training_data(str(train), None, Config())
+def prepare(name: str, train: Path, test: Path, cache: Path, features: str = "words") -> Prepared:
+    """Read both parts, texts as these features (of ``FEATURES``)."""
+    config = FEATURES[features]
+    data = read_training_data(str(train), None, config)
     names = data.labels.strings()
     # A model without trees reads a file in the features of its training data; nothing is predicted with it.
-    reader = Model(Config(), data.features, data.labels, np.zeros(len(names), np.int64), data.X.n_rows, [])
+    reader = Model(config, data.features, data.labels, np.zeros(len(names), np.int64), data.X.n_rows, [])
     X, Y, _ = reader.read(test)
     is_text = reader.inspect()["input"] == "text"
     X = data.features.prepared(X)  # texts come out normalised, vectors as they stand in the file

@@ -97,9 +97,14 @@ def aligned(rows: Sequence[Sequence[str]]) -> str:
 
 
 def page(
-    name: str, records: Sequence[Record], notes: dict[str, str], command: str, figures: Sequence[str] = ()
+    name: str,
+    records: Sequence[Record],
+    notes: dict[str, str],
+    command: str,
+    figures: Sequence[str] = (),
+    absences: Sequence[str] = (),
 ) -> str:
-    """The results page of one data set."""
+    """The results page of one data set; ``absences`` are lines on tools that have no runs there."""
     first = records[0]
     used = {record["tool"]: record for record in records if "error" not in record}
     sections = [
@@ -121,6 +126,7 @@ def page(
             f"- **{tool}** {run['version']} ({run['fingerprint']}): {notes.get(tool, '')}."
             for tool, run in used.items()
         ),
+        *(["\n".join(absences)] if absences else []),
         "In brackets: a digest of the tool's file and settings here, of labeltree also of its source.",
     ]
     return "\n\n".join(sections) + "\n"

@@ -49,10 +49,11 @@ class Tool(NamedTuple):
         found: str | None = getattr(self.module, "STANDS_IN", {}).get(self.name)
         return found
 
-    def takes(self, prepared: Prepared) -> bool:
-        """Whether the data set has not more labels than the tool is meant for."""
+    @property
+    def most_labels(self) -> float:
+        """How many labels a data set may have that the tool is meant for."""
         most: float = getattr(self.module, "MOST_LABELS", float("inf"))
-        return prepared.train.Y.n_labels <= most
+        return most
 
     def predicts(self, prepared: Prepared) -> tuple[str, ...]:
         """The kinds of input that it takes and this data set has."""

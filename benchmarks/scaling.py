@@ -36,8 +36,8 @@ from typing import Any
 from benchmarks.compare import machine
 from benchmarks.generate import PUBLISHED
 from benchmarks.running import source_files
-from benchmarks.scaling_page import BEAM, describe_command, draw_plot, summarize, write_page
-from benchmarks.scaling_steps import MODEL, STEPS
+from benchmarks.scaling_page import describe_command, draw_plot, summarize, write_page
+from benchmarks.scaling_steps import BEAM, MODEL, STEPS
 from labeltree.parallel import available_threads
 
 N_TEST = 10_000

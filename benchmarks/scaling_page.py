@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import operator
 import statistics
 import sys
 from collections.abc import Callable, Sequence
@@ -11,16 +12,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from benchmarks.scaling_steps import AUTO, BEAM, EXACT, SEARCHES
 from labeltree.trees.profiles import ENTRIES_PER_LABEL
 
 BAR = 3.0  # prediction at 10^6 labels against that at 10^4
-BEAM = 10  # width of the beam search that is measured beside the exact one
-SEARCHES = {"exact": "", "beam": "beam_"}  # search -> what its fields begin with
+NEAR = 0.1  # points of P@k that a search with a budget may differ from the exact one
 PREDICTED = (
     "load_seconds",
     *(
-        f"{prefix}{name}"
-        for prefix in SEARCHES.values()
+        f"{search.prefix}{name}"
+        for search in SEARCHES
         for name in (
             "batch_microseconds",
             "single_microseconds",
@@ -48,11 +49,15 @@ MEASURES = (
     Measure("training", "CPU s", lambda run: run["train_cpu_seconds"], "training"),
     Measure("peak memory", "MB", lambda run: used_bytes(run) / 1e6, "peak memory"),
     Measure("model file", "MB", lambda run: run["model_bytes"] / 1e6, "model file"),
-    Measure("batch", "µs/row", lambda run: run["batch_microseconds"], "prediction, batch"),
-    Measure(f"batch beam {BEAM}", "µs/row", lambda run: run["beam_batch_microseconds"], "prediction, batch"),
-    Measure("single row", "µs", lambda run: run["single_microseconds"], "prediction, single row"),
-    Measure(
-        f"single row beam {BEAM}", "µs", lambda run: run["beam_single_microseconds"], "prediction, single row"
+    *(
+        Measure(
+            f"{what}{search.title}",
+            unit,
+            operator.itemgetter(f"{search.prefix}{field}_microseconds"),
+            f"prediction, {what}",
+        )
+        for what, unit, field in (("batch", "µs/row", "batch"), ("single row", "µs", "single"))
+        for search in SEARCHES
     ),
 )
 
@@ -127,7 +132,7 @@ def write_page(
         f"`--nodes dense`, else {first['parameters'] or 'the defaults'}.",
         "",
         f"{first['machine']}; {first['cpus']} CPUs could be used. Training on {first['threads'] or 'all'} "
-        f"threads, once; prediction on one (k=5), by exact search and by a beam of {BEAM}, in "
+        f"threads, once; prediction on one (k=5), by each search (a beam of {BEAM}), in "
         f"{first['n_rounds']} rounds over all sizes: medians and [least..most] of the rounds. Training is "
         "without generating; peak memory includes the data and leaves out the process before it had any. The "
         "load is that of the machine when training began: wall times of a busy one are too long. Every step "
@@ -146,8 +151,9 @@ def table(runs: Sequence[dict[str, Any]], axis: str) -> list[str]:
     titles = (
         axis, "train CPU s (wall)", "of it tree", "peak MB (up to the tree)", "data MB", "model MB",
         "(peak - data) / parameters",
-        "batch µs/row", f"batch µs/row beam {BEAM}", "single µs (p99)", f"single µs beam {BEAM} (p99)",
-        "load s", "P@1/3/5", f"P@1/3/5 beam {BEAM}", "tree depth", "load average",
+        *(f"batch µs/row{search.title}" for search in SEARCHES),
+        *(f"single µs{search.title} (p99)" for search in SEARCHES),
+        "load s", *(f"P@1/3/5{search.title}" for search in SEARCHES), "tree depth", "load average",
     )  # fmt: skip
     lines = ["| " + " | ".join(titles) + " |", "|" + "---|" * len(titles)]
     lines += ["| " + " | ".join(_cells(run, axis)) + " |" for run in runs]
@@ -160,10 +166,7 @@ def table(runs: Sequence[dict[str, Any]], axis: str) -> list[str]:
 
 
 def _cells(run: dict[str, Any], axis: str) -> tuple[str, ...]:
-    precisions = {
-        prefix: "/".join(f"{100 * run[f'{prefix}p@{k}']:.1f}" for k in (1, 3, 5))
-        for prefix in SEARCHES.values()
-    }
+    prefixes = [search.prefix for search in SEARCHES]
     tree = run["stages"]["tree"]
     return (
         f"{run['shape'][f'n_{axis}']:,}",
@@ -173,13 +176,14 @@ def _cells(run: dict[str, Any], axis: str) -> tuple[str, ...]:
         f"{run['data_bytes'] / 1e6:.0f}",
         f"{run['model_bytes'] / 1e6:.0f}",
         f"{beyond_bytes(run) / run['parameter_bytes']:.1f}",
-        _with_spread(run, "batch_microseconds", 1),
-        _with_spread(run, "beam_batch_microseconds", 1),
-        f"{_with_spread(run, 'single_microseconds', 0)} ({run['single_microseconds_p99']:.0f})",
-        f"{_with_spread(run, 'beam_single_microseconds', 0)} ({run['beam_single_microseconds_p99']:.0f})",
+        *(_with_spread(run, f"{prefix}batch_microseconds", 1) for prefix in prefixes),
+        *(
+            f"{_with_spread(run, f'{prefix}single_microseconds', 0)} "
+            f"({run[f'{prefix}single_microseconds_p99']:.0f})"
+            for prefix in prefixes
+        ),
         f"{run['load_seconds']:.2f}",
-        precisions[""],
-        precisions["beam_"],
+        *("/".join(f"{100 * run[f'{prefix}p@{k}']:.1f}" for k in (1, 3, 5)) for prefix in prefixes),
         f"{run['depth_mean']:.1f}",
         f"{run['load_average']:.1f}",
     )
@@ -205,16 +209,18 @@ def prediction_bars(runs: Sequence[dict[str, Any]], found: dict[int, dict[str, A
     decades = np.log10([run["shape"]["n_labels"] for run in runs])
     lines, is_exact_missed = [], False
     for what in ("batch", "single"):
-        for search, prefix in SEARCHES.items():
-            field = f"{prefix}{what}_microseconds"
+        for search in SEARCHES:
+            field = f"{search.prefix}{what}_microseconds"
             per_decade = np.polyfit(decades, [run[field] for run in runs], 1)[0]
             ratio = many[field] / few[field]
-            is_exact_missed |= search == "exact" and ratio > BAR
-            name = f"beam {BEAM}" if search == "beam" else search
+            is_exact_missed |= search == EXACT and ratio > BAR
+            name = search.title.strip() or search.name
             lines.append(
                 f"- prediction ({what}, {name}) at 10^6 labels / at 10^4: {ratio:.2f}, bar {BAR:g}: "
                 f"{_verdict(ratio <= BAR)} ({per_decade:+.1f} µs per tenfold labels)"
             )
+    if AUTO in SEARCHES:
+        lines.append(near_bar(runs))
     if is_exact_missed:
         shape = many["shape"]
         n_examples = shape["n_documents"] * shape["labels_per_document"] / shape["n_labels"]
@@ -226,6 +232,15 @@ def prediction_bars(runs: Sequence[dict[str, Any]], found: dict[int, dict[str, A
             "nodes of each level.",
         ]
     return lines
+
+
+def near_bar(runs: Sequence[dict[str, Any]]) -> str:
+    """How far the search with a budget is from the exact one at any size."""
+    apart = [[100 * (run[f"{AUTO.prefix}p@{k}"] - run[f"p@{k}"]) for run in runs] for k in (1, 3, 5)]
+    most = [max(differences, key=abs) for differences in apart]
+    shown = "/".join(f"{difference:+.2f}" for difference in most)
+    is_near = all(abs(difference) <= NEAR for difference in most)
+    return f"- P@1/3/5 of auto against exact, most over all sizes: {shown}, bar {NEAR}: {_verdict(is_near)}"
 
 
 def memory_bars(runs: Sequence[dict[str, Any]], found: dict[int, dict[str, Any]]) -> list[str]:

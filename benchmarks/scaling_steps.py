@@ -4,18 +4,37 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
+import labeltree.query
 from benchmarks.generate import DataSet, Shape, generate
-from benchmarks.scaling_page import SEARCHES
 from benchmarks.worker import peak_bytes
 from labeltree.data.rows import LabelRows, SparseRows
 
 N_SINGLE = 2_000  # rows predicted one by one
 MODEL, TEST_ROWS = "model.labeltree", "test.npz"
+BEAM = 10  # width of the beam search that is measured beside the exact one
 WARM_SHAPE = Shape(1_000, 300, 2_000, 3, 20)  # enough labels for k-means to be compiled
+
+
+class Search(NamedTuple):
+    """A search that is measured: how it is asked for, and how it is told from the others."""
+
+    name: str
+    title: str  # of columns, after what is measured; that of the exact one goes without
+    prefix: str  # of fields
+    options: dict[str, Any]
+
+
+EXACT = Search("exact", "", "", {"search": "exact"})
+AUTO = Search("auto", " auto", "auto_", {"search": "auto"})
+SEARCHES = tuple(
+    search
+    for search in (EXACT, AUTO, Search("beam", f" beam {BEAM}", "beam_", {"search": "beam", "beam": BEAM}))
+    if search.name in labeltree.query.SEARCHES
+)
 
 
 def train_step(run: dict[str, Any], folder: Path) -> dict[str, Any]:
@@ -82,10 +101,9 @@ def predict_step(run: dict[str, Any], folder: Path) -> dict[str, Any]:
     model = load(folder / MODEL)
     results = {"load_seconds": time.perf_counter() - began}
     X, Y = load_test(folder / TEST_ROWS)
-    for search, prefix in SEARCHES.items():
-        options = {"search": "beam", "beam": run["beam"]} if search == "beam" else {}
-        measured = _predict(model, X, Y, options)
-        results |= {f"{prefix}{name}": value for name, value in measured.items()}
+    for search in SEARCHES:
+        measured = _predict(model, X, Y, search.options)
+        results |= {f"{search.prefix}{name}": value for name, value in measured.items()}
     return {**results, "predict_peak_bytes": peak_bytes()}
 
 

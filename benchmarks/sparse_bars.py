@@ -1,16 +1,15 @@
-"""What we hold ourselves to with sparse nodes: each bar with its numbers and a verdict per data set.
+"""What we hold ourselves to with sparse nodes on words: each bar with its numbers and a verdict per data set.
 
 As in `peer_bars.py` everything is computed from the recorded runs. "At or above" means not below by more than
-0.2 points, at each of P@1, P@3 and P@5. A sparse peer is of equal or better accuracy unless the mean of its
-P@1/3/5 is below ours by more than that. Where every peer is less accurate, there is nobody to be faster than:
-the bar is reached, and the fastest of all sparse peers stands beside it.
+0.2 points, at each of P@1, P@3 and P@5. Costs are compared with sparse peers that are as accurate
+(`contest.py`); where there is none the bar is reached, and the fastest of all sparse peers stands beside it.
 """
 
 from __future__ import annotations
 
-import statistics
 from collections.abc import Iterable, Mapping, Sequence
 
+from benchmarks.contest import Contest, same_models, scale_of, shown_error
 from benchmarks.datasets import ALL_SETS
 from benchmarks.peer_bars import (
     MISSED,
@@ -25,11 +24,8 @@ from benchmarks.peer_bars import (
     shown_precisions,
     shown_runs,
 )
-from benchmarks.report import number
 
-SPARSE, LOG, THREE, BOTH = (
-    "labeltree", "labeltree-log", "labeltree-3", "labeltree-both",
-)  # fmt: skip
+SPARSE, LOG, THREE, BOTH = "labeltree-fast", "labeltree-log", "labeltree-3", "labeltree-both"
 OURS = (SPARSE, LOG, THREE, BOTH)
 FAMILIES = ("napkinxc", "omikuji", "pecos")  # the peers with pruned linear models in the nodes
 IF_MEASURED = ("napkinxc-hsm",)
@@ -161,45 +157,10 @@ def training(standing: Standing) -> list[list[str]]:
     return rows
 
 
-def as_accurate(standing: Standing) -> dict[str, bool | None]:
-    """Whether each sparse peer is of equal or better accuracy than our single tree; None if not measured."""
-    found: dict[str, bool | None] = dict.fromkeys(sparse_peers(standing))
-    ours = standing.precisions(SPARSE)
-    for peer in found:
-        theirs = standing.precisions(peer)
-        if ours is not None and theirs is not None:
-            found[peer] = statistics.mean(theirs) >= statistics.mean(ours) - SLACK
-    return found
-
-
-def cheaper(standing: Standing, field: str, times: float) -> tuple[str, str, str]:
-    """Least cost of the peers as accurate as our single tree, our lead over it, and the verdict."""
-    ours = standing.mean(SPARSE, field)
-    checks: dict[str, bool | None] = {}
-    for peer, counts in as_accurate(standing).items():
-        theirs = standing.mean(peer, field)
-        if counts is None or theirs is None or ours is None:
-            checks[peer] = None
-        elif counts:
-            checks[peer] = theirs >= times * ours if times > 1 else theirs > ours
-    if ours is None:
-        return "-", "-", f"{NOT_MEASURED} ({SPARSE})"
-    if not checks:
-        return "none", "-", f"{REACHED} (no rival)"
-    rivals = [peer for peer, counts in as_accurate(standing).items() if counts]
-    rival, least = fastest(standing, rivals, field, scale_of(field))
-    lead = f"{number(least / ours)} times" if least is not None else "-"
-    return rival, lead, outcome(checks)
-
-
-def scale_of(field: str) -> float:
-    return 1e-6 if field.endswith("_bytes") else 1.0
-
-
 def single_rows(standing: Standing) -> list[list[str]]:
     field, peers = "p50_vectors_us", sparse_peers(standing)
     times = TIMES_FASTER if standing.data in FIVEFOLD_SETS else 1.0
-    rival, lead, verdict = cheaper(standing, field, times)
+    rival, lead, verdict = Contest(standing, SPARSE, peers).cheaper(field, times)
     return [[
         shown(standing.mean(SPARSE, field)), rival, lead, fastest(standing, peers, field)[0],
         f"{times:g} times" if times > 1 else "faster", shown_runs(standing, (SPARSE, *peers)), verdict,
@@ -215,45 +176,31 @@ COSTS = {
 
 
 def costs(standing: Standing) -> list[list[str]]:
-    rows = []
+    rows, peers = [], sparse_peers(standing)
+    contest, runs = Contest(standing, SPARSE, peers), shown_runs(standing, (SPARSE, *peers))
     for title, field in COSTS.items():
         ours, _ = fastest(standing, (SPARSE,), field, scale_of(field))
-        rival, lead, verdict = cheaper(standing, field, 1.0)
-        runs = shown_runs(standing, (SPARSE, *sparse_peers(standing)))
+        rival, lead, verdict = contest.cheaper(field)
         rows.append([title, ours.removesuffix(f" ({SPARSE})"), rival, lead, runs, verdict])
     return rows
 
 
 def probabilities(standing: Standing) -> list[list[str]]:
     errors = {tool: standing.mean(tool, "ece@5") for tool in (LOG, SPARSE, BOTH)}
-    cells = ["-" if error is None else f"{error:.4f}" for error in errors.values()]
     log = errors[LOG]
     verdict = outcome({LOG: None if log is None else log < CALIBRATION})
-    return [[*cells, shown_runs(standing, errors), verdict]]
+    return [[*map(shown_error, errors.values()), shown_runs(standing, errors), verdict]]
 
 
 def determinism(standing: Standing) -> list[list[str]]:
-    """Models of the same seed, trained with one and with more threads: at least the single tree's."""
-    checks: dict[str, bool | None] = {}
-    cells = []
-    for tool in OURS:
-        alone = {run["repeat"]: run.get("model_digest") for run in standing.runs.get(tool, ())}
-        pairs = [
-            (alone[run["repeat"]], run.get("model_digest"))
-            for run in standing.more_threads.get(tool, ())
-            if run["repeat"] in alone
-        ]
-        same = [a == b for a, b in pairs if a and b]
-        if same or tool == SPARSE:
-            checks[tool] = all(same) if same else None
-        cells.append(f"{sum(same)} of {len(same)}" if same else "-")
+    cells, checks = same_models(standing, OURS, needed=(SPARSE,))
     return [[*cells, outcome(checks)]]
 
 
 BARS = (
     Bar(
         "Accuracy, one tree",
-        "With the defaults of `--nodes sparse`, P@1/3/5 at or above napkinXC, Omikuji and PECOS, each with "
+        "With `--preset fast`, P@1/3/5 at or above napkinXC, Omikuji and PECOS, each with "
         "one tree.",
         (SPARSE, *ONE_TREE, "runs", "verdict"),
         1,

@@ -112,7 +112,7 @@ def test_checks_of_scikit_learn_fail_only_where_reviewed() -> None:
 
 def test_parameters_are_those_of_config() -> None:
     values = LabelTreeClassifier().get_params()
-    own = {"threads": 0, "threshold": 0.5, "k": 5, "search": "exact", "beam": None}
+    own = {"threads": 0, "threshold": 0.5, "k": 5, "search": "auto", "beam": None}
     assert values == {p.name: p.default for p in parameters() if p.name != "label_prefix"} | own
     for name in values:
         assert f"\n    {name} : default=" in (LabelTreeClassifier.__doc__ or "")

@@ -13,7 +13,7 @@ from labeltree.query import ALL, DEFAULT_BEAM, NO_BEAM, Query, make_query, query
 
 def test_what_is_given_becomes_one_query() -> None:
     usual = make_query(5)
-    assert usual == Query(5, np.float32(0.0), False, NO_BEAM, True)
+    assert usual == Query(5, np.float32(0.0), False, NO_BEAM, True, is_bounded=True)
     assert type(usual.threshold) is np.float32
     assert make_query(np.int16(5), np.float64(0.0)) == usual
     assert make_query(3, 0.1, True, "beam", None, "nothing") == (
@@ -22,10 +22,18 @@ def test_what_is_given_becomes_one_query() -> None:
         True,
         DEFAULT_BEAM,
         False,
+        False,
     )
     assert make_query(3, search="beam", beam=10**20).beam < 1 << 32
     assert make_query(None, 0.5) == make_query(0, 0.5) == query_all(0.5) == Query(ALL, np.float32(0.5))
     assert query_all().threshold == 0.0  # all labels, whatever their probabilities
+
+
+def test_only_auto_ends_before_all_is_proven() -> None:
+    auto, exact, beam = (make_query(5, search=search) for search in ("auto", "exact", "beam"))
+    assert auto == make_query(5)
+    assert 5 < auto.budget < make_query(50).budget < exact.budget == beam.budget
+    assert query_all(0.5).budget == exact.budget
 
 
 @pytest.mark.parametrize(
@@ -37,9 +45,9 @@ def test_what_is_given_becomes_one_query() -> None:
         (dict(threshold=True), "threshold must be a number from 0 to 1, but is True"),
         (dict(threshold=[0.0]), "threshold must be a number"),
         (dict(threshold=1.5), "threshold must be from 0 to 1, but is 1.5"),
-        (dict(search="nearest"), "search must be one of exact, beam, but is 'nearest'"),
-        (dict(search=["exact"]), "search must be one of exact, beam"),
-        (dict(beam=1), "beam=1 has no effect where search is exact"),
+        (dict(search="nearest"), "search must be one of auto, exact, beam, but is 'nearest'"),
+        (dict(search=["exact"]), "search must be one of auto, exact, beam"),
+        (dict(beam=1), "beam=1 has no effect where search is auto"),
         (dict(search="beam", beam=True), "beam must be at least 1, but is True"),
         (dict(if_unknown={}), "if_unknown must be one of labels, nothing"),
         (dict(k=0), "k 0 .* lists all labels above a threshold: give a threshold"),

@@ -133,7 +133,10 @@ class Config:
         needs=(_COUNTED_WORDS,),
     )
     idf: bool = _parameter(
-        True, "Multiply by the inverse document frequency.", group="features", needs=(_COUNTED_WORDS,)
+        True,
+        "Multiply by the inverse document frequency; vectors that are counts by its root.",
+        group="features",
+        needs=(_COUNTED_WORDS,),
     )
     row_norm: str = _parameter(
         "l2",
@@ -228,7 +231,7 @@ class Config:
     )
     C: float = _parameter(
         0.0,
-        "Weight of the loss against |w|²/2; 0: 0.5, log loss and hsm 5, twice that for rare labels.",
+        "Weight of the loss against |w|²/2; 0: 0.3 to 1 by the data, log loss and hsm ten times that.",
         low=0.0,
         high=1e6,
         by_data=True,
@@ -332,6 +335,13 @@ class Config:
     trees: int = _parameter(
         1, "Trees of the ensemble; their probabilities are averaged.", low=1, high=1000, group="training"
     )
+    neighbours: int = _parameter(
+        0,
+        "Similar training rows whose labels count beside the trees; 0: none, and none are kept.",
+        low=0,
+        high=1000,
+        group="training",
+    )
     seed: int = _parameter(1, "Seed of everything random.", low=0, high=2**63 - 1, group="training")
 
     def validate(self) -> Config:
@@ -398,6 +408,7 @@ PRESETS: dict[str, dict[str, Any]] = {
         idf=True,
         row_norm="mean",
         calibrate=False,
+        neighbours=0,
     ),
     "fasttext-hs": dict(
         nodes="dense",
@@ -416,6 +427,7 @@ PRESETS: dict[str, dict[str, Any]] = {
         idf=False,
         row_norm="mean",
         calibrate=False,
+        neighbours=0,
     ),
 }
 

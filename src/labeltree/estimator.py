@@ -21,7 +21,7 @@ from labeltree.data.memory import row_weights
 from labeltree.data.rows import LabelRows, pointers
 from labeltree.errors import DataError, ParameterError, show
 from labeltree.parameter import Parameter, check_names, parsed, plain
-from labeltree.query import DEFAULT_BEAM, Query, make_query
+from labeltree.query import DEFAULT_BEAM, DEFAULT_SEARCH, Query, make_query
 from labeltree.training.driver import train
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
@@ -32,7 +32,7 @@ _OWN_PARAMETERS: dict[str, tuple[Any, str]] = {
     "threads": (0, "Threads of fit and predict (0: all CPUs); they never change the result."),
     "threshold": (0.5, "`predict` returns the labels of at least this probability (multi-label)."),
     "k": (5, "`predict_proba` and `predict_topk` keep this many labels of a row (multi-label)."),
-    "search": ("exact", "exact, or beam: quicker for the best of very many labels, but may miss some."),
+    "search": (DEFAULT_SEARCH, "auto; exact, however long it takes; or beam: quicker, but may miss labels."),
     "beam": (None, f"Nodes of each level that the search by beam opens; None: {DEFAULT_BEAM}."),
 }
 
@@ -181,7 +181,7 @@ class LabelTreeClassifier(ClassifierMixin, BaseEstimator):
         return float(np.average(hits, weights=row_weights(sample_weight, n_rows)))
 
     def _topk(self, features: Any, k: int) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
-        return self.model_.best(features, self._query(k), self.threads)
+        return self.model_.best(features, self._query(k), self.threads)[:2]
 
     def _query(self, k: int) -> Query:
         """For the best k labels, found by the search that was chosen."""

@@ -15,8 +15,8 @@ from labeltree.config import Config
 from labeltree.data.formats import check_in_memory
 from labeltree.data.labels import check_label_rows
 from labeltree.data.rows import LabelRows, SparseRows, emptied, without_entries
-from labeltree.errors import DataError, show
-from labeltree.experts.by_rows import above_of_rows, best_of_rows, score_rows
+from labeltree.errors import DataError, ParameterError, show
+from labeltree.experts.by_rows import above_of_rows, best_of_rows, score_rows, similar_of_rows
 from labeltree.experts.combination import Combination, equal_weights
 from labeltree.experts.ensemble import Ensemble
 from labeltree.experts.expert import Expert, Found
@@ -28,6 +28,7 @@ from labeltree.metrics.testing import Measures, measure
 from labeltree.parallel import check_threads
 from labeltree.query import (
     ALL,
+    DEFAULT_SEARCH,
     WITH_LABELS,
     Query,
     check_columns,
@@ -40,6 +41,8 @@ from labeltree.tree import LabelTree
 from labeltree.wording import counted
 
 Answers = list[list[tuple[str, float]]]  # of each row: labels and probabilities, best first
+
+Neighbours = list[list[tuple[int, float]]]  # of each row: numbers of training rows and similarities
 
 
 class Model:
@@ -99,32 +102,43 @@ class Model:
         """What the config left to the data, by titles of experts: of trees, their kinds of nodes."""
         return {expert.title: dict(expert.chosen) for expert in self.experts if expert.chosen}
 
+    @property
+    def is_calibrated(self) -> bool:
+        """Whether probabilities were fitted to held-out rows, of which there must be enough."""
+        return len(self.combination.map) > 0 or all(expert.is_calibrated for expert in self.experts)
+
     def predict(
         self, X: Any, k: int | None = 5, *, threshold: float = 0.0, normalize: bool = False,
-        search: str = "exact", beam: int | None = None, if_unknown: str = WITH_LABELS, threads: int = 0,
+        search: str = DEFAULT_SEARCH, beam: int | None = None, if_unknown: str = WITH_LABELS,
+        threads: int = 0,
     ) -> Answers:  # fmt: skip
         """For each text or row its most probable labels with their probabilities, best first.
 
         At most ``k`` labels of at least ``threshold``; with k 0 or None and a threshold above 0 all.
-        ``search="beam"`` opens only the ``beam`` (or 10) most probable nodes of each level: quicker where a
-        model is unsure among very many labels, but it may miss some, or find fewer than ``k``. A row that the
-        model :meth:`knows` nothing of gets the labels that are probable for any row, or none with
-        ``if_unknown="nothing"``.
+        ``search="auto"`` is exact for nearly all rows; where a model is unsure among very many labels, it
+        ends with the best of those found so far (:meth:`predict_arrays` tells where). ``"exact"`` always goes
+        on to the end; ``"beam"`` opens only the ``beam`` (or 10) most probable nodes of each level, and may
+        miss labels or find fewer than ``k``. A row that the model :meth:`knows` nothing of gets the labels
+        that are probable for any row, or none with ``if_unknown="nothing"``.
         """
-        return self.answer(X, make_query(k, threshold, normalize, search, beam, if_unknown), threads)
+        return self.answer(X, make_query(k, threshold, normalize, search, beam, if_unknown), threads)[0]
 
     def predict_arrays(
         self, X: Any, k: int = 5, *, threshold: float = 0.0, normalize: bool = False,
-        search: str = "exact", beam: int | None = None, if_unknown: str = WITH_LABELS, threads: int = 0,
-    ) -> Found:  # fmt: skip
-        """Label ids and probabilities, both (n_rows, k), best first; -1 and 0 where fewer are found."""
+        search: str = DEFAULT_SEARCH, beam: int | None = None, if_unknown: str = WITH_LABELS,
+        threads: int = 0, return_exact: bool = False,
+    ) -> tuple[NDArray[Any], ...]:  # fmt: skip
+        """Label ids and probabilities, both (n_rows, k), best first; -1 and 0 where fewer are found.
+
+        With ``return_exact`` also (n_rows,) whether these are proven to be the most probable labels.
+        """
         query = make_query(check_columns(k), threshold, normalize, search, beam, if_unknown)
-        ids, probabilities = self.best(X, query, threads)
+        ids, probabilities, is_exact = self.best(X, query, threads)
         n_more = query.k - ids.shape[1]
-        if not n_more:
-            return ids, probabilities
-        places = ((0, 0), (0, n_more))
-        return np.pad(ids, places, constant_values=-1), np.pad(probabilities, places)
+        if n_more:
+            places = ((0, 0), (0, n_more))
+            ids, probabilities = np.pad(ids, places, constant_values=-1), np.pad(probabilities, places)
+        return (ids, probabilities, is_exact) if return_exact else (ids, probabilities)
 
     def predict_rows(
         self, X: Any, threshold: float, *, normalize: bool = False, if_unknown: str = WITH_LABELS,
@@ -133,8 +147,8 @@ class Model:
         """All labels of at least ``threshold``: rows of probabilities over label ids."""
         return self.above(X, query_all(threshold, normalize, if_unknown), threads)
 
-    def answer(self, X: Any, query: Query, threads: int = 0) -> Answers:
-        """What :meth:`predict` returns, to a query that is made already."""
+    def answer(self, X: Any, query: Query, threads: int = 0) -> tuple[Answers, NDArray[np.bool_]]:
+        """What :meth:`predict` returns, to a query that is made already; and which rows are proven exact."""
         names = self.label_names
         if query.k == ALL:
             rows = self.above(X, query, threads)
@@ -144,18 +158,18 @@ class Model:
                     key=lambda pair: -pair[1],
                 )
                 for i in range(rows.n_rows)
-            ]
-        ids, probabilities = self.best(X, query, threads)
+            ], np.ones(rows.n_rows, np.bool_)
+        ids, probabilities, is_exact = self.best(X, query, threads)
         found = []
         # Without `strict=`, whose handing over is a good part of the time of all this for a single row.
         for row_ids, row_probabilities in zip(ids.tolist(), probabilities.tolist()):  # noqa: B905
             if row_ids[-1] < 0:
                 del row_ids[row_ids.index(-1) :]
             found.append(list(zip(map(names.__getitem__, row_ids), row_probabilities)))  # noqa: B905
-        return found
+        return found, is_exact
 
     def best(self, X: Any, query: Query, threads: int = 0) -> Found:
-        """Label ids and probabilities, both (n_rows, k), or as many columns as there are labels."""
+        """The best labels, of (n_rows, k), or as many columns as there are labels."""
         threads = check_threads(threads)
         if query.k > self.n_labels:  # there are no more, and their places would take memory
             query = query._replace(k=self.n_labels)
@@ -163,11 +177,11 @@ class Model:
         if found is not None:
             return found
         rows = self._rows(X)
-        ids, probabilities = best_of_rows(self._ensemble, rows, query, threads)
+        ids, probabilities, is_exact = found = best_of_rows(self._ensemble, rows, query, threads)
         if not query.labels_unknown:
             unknown = without_entries(rows)
-            ids[unknown], probabilities[unknown] = -1, 0.0
-        return ids, probabilities
+            ids[unknown], probabilities[unknown], is_exact[unknown] = -1, 0.0, True
+        return found
 
     def above(self, X: Any, query: Query, threads: int = 0) -> SparseRows:
         """All labels of at least the threshold: rows of probabilities over label ids."""
@@ -178,6 +192,20 @@ class Model:
     def knows(self, X: Any) -> NDArray[np.bool_]:
         """(n_rows,) whether a text has a word or n-gram of the model's, or a vector a value other than 0."""
         return ~without_entries(self.features.given_rows(X))
+
+    def neighbours(self, X: Any, n: int = 10, *, threads: int = 0) -> Neighbours:
+        """For each text or row the numbers of the n most similar training rows, and the similarities.
+
+        Numbers count the rows that were trained on from 0; the similarity is about the cosine. Rows that have
+        nothing but frequent words or values in common with it are not found.
+        """
+        if type(n) is not int or n < 1:
+            raise ParameterError(f"n must be a whole number of at least 1, but is {show(n)}")
+        numbers, similarities = similar_of_rows(self.experts, self._rows(X), n, threads)
+        return [
+            [pair for pair in zip(*row, strict=True) if pair[0] >= 0]
+            for row in zip(numbers.tolist(), similarities.tolist(), strict=True)
+        ]
 
     def probability(
         self, X: Any, labels: Sequence[str], *, normalize: bool = False, threads: int = 0
@@ -218,7 +246,7 @@ class Model:
 
     def test(
         self, X: Any, Y: Any = None, *, k: int | Sequence[int] = (1, 3, 5), normalize: bool = False,
-        search: str = "exact", beam: int | None = None, threads: int = 0, format: str = "auto",
+        search: str = DEFAULT_SEARCH, beam: int | None = None, threads: int = 0, format: str = "auto",
         skip_bad_lines: bool = False,
     ) -> Measures:  # fmt: skip
         """How good the predictions are, as `labeltree test` says it: a mapping that shows itself as a table.
@@ -241,7 +269,7 @@ class Model:
         """What `labeltree inspect` shows."""
         statistics: dict[str, list[dict[str, Any]]] = {}  # of the experts of each kind
         for expert in self.experts:
-            statistics.setdefault(f"{expert.kind}s", []).append(expert.statistics())
+            statistics.setdefault(expert.plural, []).append(expert.statistics())
         return {
             "version": self.version,
             "card": dict(self.card),
@@ -252,6 +280,7 @@ class Model:
             "n_features": self.n_features,
             "n_labels": self.n_labels,
             "n_labels_without_examples": int(np.count_nonzero(self.label_counts == 0)),
+            "calibrated": self.is_calibrated,
             "parameter_bytes": sum(expert.parameter_bytes for expert in self.experts),
             **statistics,
         }

@@ -15,14 +15,19 @@ from labeltree.parameter import MOST_IDS, plain
 if TYPE_CHECKING:
     import numpy as np
 
-SEARCHES = ("exact", "beam")
+SEARCHES = ("auto", "exact", "beam")
+DEFAULT_SEARCH = "auto"
 DEFAULT_BEAM = 10
-NO_BEAM = 0  # the search is exact
+NO_BEAM = 0  # the search opens the best nodes of all levels
 WITH_LABELS = "labels"
 IF_UNKNOWN = (WITH_LABELS, "nothing")  # what a row gets that has no word or feature that the model knows
 ALL = 0  # as a k: no limit but the threshold
 MOST_RANKS = 1_000_000
 _WIDEST = 1 << 31  # more than any tree has nodes, and kernels can count so far
+# Inner nodes that a search may open in each tree until it ends unproven. Rows of real data need a tenth, so
+# that nearly all are proven; a row that is unsure among very many labels costs no more than this.
+_BUDGET = 200
+_BUDGET_PER_LABEL = 40
 
 
 class Query(NamedTuple):
@@ -33,11 +38,17 @@ class Query(NamedTuple):
     normalize: bool = False  # siblings whose probabilities sum to less than 1 are rescaled
     beam: int = NO_BEAM  # inner nodes that are opened in each level
     labels_unknown: bool = True  # rows without anything that the model knows get labels too
+    is_bounded: bool = False  # the search may end before its labels are proven to be the best ones
+
+    @property
+    def budget(self) -> int:
+        """How many nodes of a tree may be opened before the search ends unproven."""
+        return _BUDGET + _BUDGET_PER_LABEL * self.k if self.is_bounded else _WIDEST
 
 
 def make_query(
-    k: Any, threshold: Any = 0.0, normalize: bool = False, search: Any = "exact", beam: Any = None,
-    if_unknown: Any = WITH_LABELS,
+    k: Any, threshold: Any = 0.0, normalize: bool = False, search: Any = DEFAULT_SEARCH,
+    beam: Any = None, if_unknown: Any = WITH_LABELS,
 ) -> Query:  # fmt: skip
     """For the best k labels of at least a threshold; for 0 or None all of them."""
     try:
@@ -52,7 +63,7 @@ def _made(k: Any, threshold: Any, normalize: bool, search: Any, beam: Any, if_un
     k, width, least = check_k(k), check_search(search, beam), check_threshold(threshold)
     if k == ALL:
         _check_all_above(least, search)
-    return Query(k, least, normalize, width, labels_unknown(if_unknown))
+    return Query(k, least, normalize, width, labels_unknown(if_unknown), search == "auto" and k != ALL)
 
 
 def query_all(threshold: Any = 0.0, normalize: bool = False, if_unknown: Any = WITH_LABELS) -> Query:
@@ -135,5 +146,5 @@ def _check_all_above(threshold: np.float32, search: str) -> None:
     asked = "k 0 (or None) lists all labels above a threshold"
     if not threshold > 0.0:
         raise ParameterError(f"{asked}: give a threshold (--threshold) above 0 too, like 0.01")
-    if search != "exact":
+    if search == "beam":
         raise ParameterError(f"{asked}: search {search} cannot find them; give a k, or search exact")

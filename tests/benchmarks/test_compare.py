@@ -287,7 +287,7 @@ def test_single_vectors_are_what_the_peers_get(toy: Prepared, tmp_path: Path) ->
     assert isinstance(row, scipy.sparse.csr_matrix)
     assert (row.shape[0], row.indices.dtype, row.data.dtype) == (1, np.int32, np.float32)
     assert answers[0] == [label for label, _ in batch[3]]
-    assert all(0 <= chance <= 1 for _, chance in batch[3])
+    assert all(0 <= probability <= 1 for _, probability in batch[3])
 
 
 def test_every_tool_file_keeps_the_contract() -> None:
@@ -306,6 +306,14 @@ def test_same_work_is_the_same_work() -> None:
     assert (ours["arity"], ours["max_leaves"], ours["dim"], ours["epochs"]) == (
         theirs["arity"], theirs["maxLeaves"], theirs["dim"], theirs["epoch"],
     )  # fmt: skip
+
+
+def test_variants_are_one_tree_on_words_but_for_their_change() -> None:
+    """What the defaults become does not change what these stand for beside their peers."""
+    tools = discover(compare.TOOLS)
+    for name in ("fast", "3", "log", "both", "dense", "xt"):
+        assert tools[f"labeltree-{name}"].settings["preset"] == "fast"
+    assert tools["labeltree-hs"].settings["preset"] == "fasttext-hs"
 
 
 def test_cells_show_mean_and_spread() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks import compare
+from benchmarks import compare, feature_effect
 from benchmarks.hs_bars import parity
 from benchmarks.overview import newest, overview, readme_section, standing_of
 from benchmarks.pages import BEGIN, END, outdated, replace_section, write_pages
@@ -159,12 +159,14 @@ def test_a_peer_without_runs_of_one_thread_counts_with_more(
     n_runs: int, shown: str, tools: dict[str, Tool]
 ) -> None:
     ours = [record("labeltree-dense") for _ in range(3)] + [record("labeltree-xt") for _ in range(3)]
-    runs = [*ours, record("labeltree", threads=2), record("extremetext", 9.0, threads=4)]
+    ours.append(record("labeltree"))
+    runs = [*ours, record("labeltree-fast", threads=2), record("extremetext", 9.0, threads=4)]
     runs += [record("extremetext", 20.0, -5.0, threads=2) for _ in range(n_runs)]
     found = standing_of([*runs, record("omikuji-1"), record("omikuji-1", threads=2)], COOKING, tools)
     counted = {tool: [run["threads"] for run in of_tool] for tool, of_tool in found.runs.items()}
     assert counted == {
-        "labeltree-dense": [1] * 3, "labeltree-xt": [1] * 3, "omikuji-1": [1], "extremetext": [2] * n_runs
+        "labeltree": [1], "labeltree-dense": [1] * 3, "labeltree-xt": [1] * 3, "omikuji-1": [1],
+        "extremetext": [2] * n_runs,
     }  # fmt: skip
     assert same_work(found)[0][-2] == f"{shown} with 2 threads"
     assert f"| extremetext     | {n_runs} with 2 threads |" in overview(runs, tools)
@@ -294,20 +296,21 @@ def test_overview_marks_the_best_and_names_circumstances(tools: dict[str, Tool])
 
 def test_readme_shows_the_best_peers_only(tools: dict[str, Tool]) -> None:
     runs = [
-        record("labeltree-dense"), record("labeltree", 1.0, 2.0),
-        record("extremetext", 50.0, -9.0), record("fasttext-hs", 3.0, -1.0),
+        record("labeltree-fast"), record("labeltree", 1.0, 2.0), record("labeltree-best", 1.0, 3.0),
+        record("labeltree-dense"), record("extremetext", 50.0, -9.0), record("fasttext-hs", 3.0, -1.0),
         record("napkinxc-plt", 30.0, 4.0), record("vowpalwabbit-plt", 2.0, -2.0),
-        record("fasttext-ova", 9.0, -3.0), record("labeltree-dense", data="bibtex"),
+        record("fasttext-ova", 9.0, -3.0), record("labeltree", data="bibtex"),
     ]  # fmt: skip
     section = readme_section(runs, tools)
     cells = [[cell.strip() for cell in line.split("|")] for line in section.splitlines() if "run)" in line]
     assert [row[2].removesuffix(" (1 run)") for row in cells] == [
-        "**labeltree**", "**labeltree**, `--nodes dense`", "napkinxc-plt, most accurate peer",
+        "**labeltree**", "**labeltree**, `--preset best`", "**labeltree**, `--preset fast`",
+        "napkinxc-plt, most accurate peer",
         "vowpalwabbit-plt, quickest to train, quickest to predict", "extremetext, the original",
     ]  # fmt: skip
     assert cells[0][1] == f"{COOKING}, 1,234 labels"
-    assert [row[3] for row in cells[:2]] == ["62.0", "60.0"]  # the default is the one of sparse nodes
-    assert cells[4][3:9] == ["51.0", "31.0", "21.0", "100", "500", "-"]
+    assert [row[3] for row in cells[:3]] == ["62.0", "63.0", "60.0"]
+    assert cells[5][3:9] == ["51.0", "31.0", "21.0", "100", "500", "-"]
     assert "bibtex" not in section  # nothing to stand beside
 
 
@@ -320,11 +323,13 @@ def test_readme_is_replaced_between_its_markers_only(tmp_path: Path) -> None:
 
 def test_command_writes_both_without_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LABELTREE_DATA", str(tmp_path / "none"))
-    (tmp_path / "runs.jsonl").write_text("".join(json.dumps(run) + "\n" for run in winning()))
+    (tmp_path / "runs.jsonl").write_text(
+        "".join(json.dumps(run) + "\n" for run in [*winning(), record("labeltree")])
+    )
     readme = tmp_path / "front.md"
     readme.write_text(f"# x\n{BEGIN}\n{END}\n")
     compare.main(["--overview", "--readme", str(readme), "--output", str(tmp_path)])
-    assert "| **labeltree**, `--nodes dense` (1 run)" in readme.read_text()
+    assert "| **labeltree** (1 run)" in readme.read_text()
     assert "## What we hold ourselves to" in (tmp_path / "README.md").read_text()
     with pytest.raises(SystemExit):
         compare.main(["--output", str(tmp_path)])
@@ -341,12 +346,17 @@ def test_a_page_per_data_set_has_every_tool(tools: dict[str, Tool], tmp_path: Pa
     assert "(new): " in text  # of which state the runs are
 
 
-def test_what_stands_in_the_docs_is_what_the_runs_give(tools: dict[str, Tool], tmp_path: Path) -> None:
-    """After new runs: `python -m benchmarks.compare --overview --readme --plot`."""
-    folder = compare.ROOT / "docs" / "results"
-    records = compare.Ledger(folder).records
+def test_what_stands_in_the_readme_is_what_the_runs_give(tools: dict[str, Tool]) -> None:
+    """After new runs: `python -m benchmarks.compare --readme`."""
+    records = compare.Ledger(compare.ROOT / "docs" / "results").records
     readme = (compare.ROOT / "README.md").read_text(encoding="utf-8")
     assert replace_section(readme, readme_section(records, tools)) == readme
+
+
+def test_what_stands_in_the_docs_is_what_the_runs_give(tools: dict[str, Tool], tmp_path: Path) -> None:
+    """After new runs: `python -m benchmarks.compare --overview --plot`."""
+    folder = compare.ROOT / "docs" / "results"
+    records = compare.Ledger(folder).records
     for path in folder.glob("*.svg"):
         (tmp_path / path.name).touch()  # so that pages show the same figures
     write_pages(records, tools, tmp_path)
@@ -356,6 +366,7 @@ def test_what_stands_in_the_docs_is_what_the_runs_give(tools: dict[str, Tool], t
 
 def test_the_bare_name_is_the_default_and_all_runs_have_names_of_today(tools: dict[str, Tool]) -> None:
     assert tools["labeltree"].settings == {}
-    assert tools["labeltree-dense"].settings == {"nodes": "dense"}
+    assert tools["labeltree-best"].settings == {"preset": "best"}
+    assert tools["labeltree-dense"].settings == {"preset": "fast", "nodes": "dense"}
     records = compare.Ledger(compare.ROOT / "docs" / "results").records
-    assert {record["tool"] for record in records} <= set(tools)
+    assert {record["tool"].removesuffix(feature_effect.SUFFIX) for record in records} <= set(tools)

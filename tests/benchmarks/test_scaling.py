@@ -13,16 +13,17 @@ import pytest
 
 from benchmarks import scaling, scaling_steps
 from benchmarks.scaling_page import (
-    BEAM,
     PREDICTED,
     bars,
     describe_command,
     fit_exponent,
+    near_bar,
     summarize,
     sweep,
     table,
     write_page,
 )
+from benchmarks.scaling_steps import AUTO, BEAM, SEARCHES
 
 OPTIONS = argparse.Namespace(
     labels=[10**4, 10**6], documents=[100, 500], fixed_labels=10**4, fixed_documents=500, features=1000,
@@ -39,10 +40,10 @@ OF_TRAINING = {
 def prediction(batch: float = 10.0, beam: float = 10.0) -> dict[str, float]:
     times = {
         f"{prefix}{what}_microseconds{end}": value * (2 if end else 1)
-        for prefix, value in (("", batch), ("beam_", beam))
+        for prefix, value in (("", batch), ("auto_", beam), ("beam_", beam))
         for what, end in (("batch", ""), ("single", ""), ("single", "_p99"))
     }
-    precisions = {f"{prefix}p@{k}": 0.5 / k for prefix in ("", "beam_") for k in (1, 3, 5)}
+    precisions = {f"{prefix}p@{k}": 0.5 / k for prefix in ("", "auto_", "beam_") for k in (1, 3, 5)}
     return {**times, **precisions, "load_seconds": 0.1}
 
 
@@ -74,13 +75,21 @@ def test_exponents_are_fitted() -> None:
 def test_bars_judge_each_search_by_itself() -> None:
     runs = [run(10**4), run(10**6, batch=31.0, beam=29.0)]
     lines = [line for line in bars(runs) if line.startswith("- prediction")]
-    assert [line.split("(")[1].split(")")[0] for line in lines] == [
-        "batch, exact", f"batch, beam {BEAM}", "single, exact", f"single, beam {BEAM}",
-    ]  # fmt: skip
-    assert ["MISSED" in line for line in lines] == [True, False, True, False]
-    assert "3.10" in lines[0]
-    assert "+9.5 µs" in lines[1]
+    judged = {line.split("(")[1].split(")")[0]: line for line in lines}
+    assert len(judged) == 2 * len(SEARCHES)
+    for what in ("batch", "single"):
+        assert "3.10, bar 3: MISSED" in judged[f"{what}, exact"]
+        assert "2.90, bar 3: reached (+9.5 µs" in judged[f"{what}, beam {BEAM}"]
     assert "does not have both" in bars(runs[:1])[0]
+
+
+def test_a_budget_may_cost_a_tenth_of_a_point() -> None:
+    few, many = run(10**4), run(10**6)
+    many |= {"p@1": 0.5, "p@3": 0.4, "p@5": 0.3, "auto_p@1": 0.4991, "auto_p@3": 0.4, "auto_p@5": 0.3009}
+    assert "exact, most over all sizes: -0.09/+0.00/+0.09, bar 0.1: reached" in near_bar([few, many])
+    many["auto_p@3"] = 0.3989
+    assert near_bar([few, many]).endswith("MISSED")
+    assert (near_bar([few, many]) in bars([few, many])) == (AUTO in SEARCHES)
 
 
 def test_bars_say_why_exact_search_misses() -> None:
@@ -300,7 +309,7 @@ def test_steps_leave_and_find_the_model(tmp_path: Path) -> None:
     assert trained["parameter_bytes"] > (200 + 40) * 8
     measured = scaling_steps.predict_step(step, tmp_path)
     assert set(PREDICTED) <= measured.keys()
-    for prefix in ("", "beam_"):
+    for prefix in (search.prefix for search in SEARCHES):
         assert measured[f"{prefix}batch_microseconds"] > 0
         assert measured[f"{prefix}single_microseconds"] <= measured[f"{prefix}single_microseconds_p99"]
         assert 0 <= measured[f"{prefix}p@1"] <= 1

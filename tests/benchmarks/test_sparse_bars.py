@@ -84,7 +84,7 @@ def test_all_bars_reached(data: str, tools: dict[str, Tool]) -> None:
         ("napkinxc-plt", {"model_bytes": 9e5}, "costs",
          ["reached", "MISSED (napkinxc-plt)", "reached", "reached"]),
         ("labeltree-log", {"ece@5": 0.03}, "probabilities", ["MISSED (labeltree-log)"]),
-        ("labeltree", {"ece@5": 0.9}, "probabilities", ["reached"]),  # shown only
+        ("labeltree-fast", {"ece@5": 0.9}, "probabilities", ["reached"]),  # shown only
     ],
 )  # fmt: skip
 def test_one_number_decides(
@@ -117,17 +117,17 @@ def test_missing_runs_are_not_measured(tools: dict[str, Tool]) -> None:
 
 def test_determinism_compares_models_of_the_same_seed() -> None:
     def cells(*digests: tuple[int, int, str]) -> list[str]:
-        runs = [record("labeltree", threads=t, repeat=r, model_digest=d) for t, r, d in digests]
-        parts = [{"labeltree": [run for run in runs if (run["threads"] > 1) == many]}
+        runs = [record("labeltree-fast", threads=t, repeat=r, model_digest=d) for t, r, d in digests]
+        parts = [{"labeltree-fast": [run for run in runs if (run["threads"] > 1) == many]}
                  for many in (False, True)]  # fmt: skip
         (row,) = sparse_bars.determinism(Standing(WORDNET, parts[0], {}, parts[1]))
         return [row[0], row[-1]]
 
     assert cells((1, 1, "a"), (1, 2, "b"), (2, 1, "a"), (2, 2, "b")) == ["2 of 2", "reached"]
     assert cells((1, 1, "a"), (1, 2, "b"), (2, 1, "a"), (2, 2, "a")) == [
-        "1 of 2", "MISSED (labeltree)",
+        "1 of 2", "MISSED (labeltree-fast)",
     ]  # fmt: skip
-    assert cells((1, 1, "a"), (2, 2, "b")) == ["-", "not measured (labeltree)"]
+    assert cells((1, 1, "a"), (2, 2, "b")) == ["-", "not measured (labeltree-fast)"]
 
 
 def test_page_has_the_section_once_there_are_runs(tools: dict[str, Tool]) -> None:

@@ -384,10 +384,11 @@ def test_inspect_shows_what_the_data_chose(
     assert cli.main(["train", str(text_data), "-o", str(path), *given]) == 0
     facts = json.loads(lines_of(capsys, "inspect", path, "--json")[-1])
     assert (facts["config"]["arity"], facts["config"]["C"]) == (0, 0.0), "as it was given"
-    assert facts["chosen"] == {"dense": {"arity": 16}, "sparse": {"arity": 16, "C": 0.5}}
+    dense = {"arity": 16, "max_leaves": 64}
+    assert facts["chosen"] == {"dense": dense, "sparse": dense | {"C": 0.3}}
     text = lines_of(capsys, "inspect", path)
     assert "  arity: 16 (dense nodes), 16 (sparse nodes), chosen by the data" in text
-    assert "  C: 0.5 (sparse nodes), chosen by the data" in text
+    assert "  C: 0.3 (sparse nodes), chosen by the data" in text
     assert not any(line.startswith(("chosen", "  eta")) for line in text)
 
 

@@ -140,7 +140,8 @@ def test_rows_of_an_ensemble_go_as_deep_as_they_need() -> None:
     searches = [TreeExpert(tree, *kept(parameters), N_FEATURES) for tree, parameters in trees]
     ensemble = Ensemble(searches, equal_weights(len(searches)))
     rows = random_rows(30)
-    ids, probabilities = best_of_rows(ensemble, sparse_rows(rows, N_FEATURES), make_query(3), 1)
+    ids, probabilities, is_exact = best_of_rows(ensemble, sparse_rows(rows, N_FEATURES), make_query(3), 1)
+    assert is_exact.all()
     for row, expected in enumerate(expected_marginals(trees, rows)):
         np.testing.assert_allclose(probabilities[row], reference.top_k(expected, 3)[1], **CLOSE)
         alone = best_of_rows(ensemble, sparse_rows([rows[row]], N_FEATURES), make_query(3), 1)

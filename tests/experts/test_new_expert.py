@@ -39,11 +39,12 @@ class Prior(Expert):
 
     def topk(
         self, arrays: Arrays, query: Query, out_ids: NDArray[np.int32], out_probabilities: NDArray[np.float32]
-    ) -> None:
+    ) -> NDArray[np.bool_]:
         best = np.argsort(-self.share, kind="stable")[: query.k]
         is_asked = self.share[best] >= query.threshold
         out_ids[:] = np.where(is_asked, best, -1)
         out_probabilities[:] = np.where(is_asked, self.share[best], 0.0)
+        return np.ones(len(out_ids), np.bool_)
 
     def above(self, arrays: Arrays, query: Query) -> Above:
         n_rows, ids = len(arrays[0]) - 1, np.flatnonzero(self.share >= query.threshold).astype(np.int32)

@@ -109,8 +109,10 @@ def test_few_labels_are_all_below_the_root_while_that_costs_little(
 def test_rare_labels_have_fewer_than_ten_examples_each() -> None:
     assert has_rare_labels(9.9)
     assert not has_rare_labels(10.0)
-    assert choose_cost(Config(), 9.9) == 1.0
-    assert choose_cost(Config(), 10.0) == 0.5
-    assert choose_cost(Config(loss="log"), 9.9) == 10.0
-    assert choose_cost(Config(loss="log"), 10.0) == 5.0
-    assert choose_cost(Config(link="hsm"), 10.0) == 5.0
+    rare, common = Facts(2000, 9.9, 1000), Facts(2000, 10.0, 1000)
+    assert choose_cost(Config(), rare) == 1.0
+    assert choose_cost(Config(), common) == 0.5
+    assert choose_cost(Config(loss="log"), rare) == 10.0
+    assert choose_cost(Config(loss="log"), common) == 5.0
+    assert choose_cost(Config(link="hsm"), common) == 5.0
+    assert choose_cost(Config(), Facts(100, 10.0, 1000)) == 0.3  # all below the root

@@ -22,6 +22,7 @@ from labeltree.errors import ParameterError
 from labeltree.kernels.addresses import Layout
 from labeltree.kernels.jit import inlined
 from labeltree.kernels.search.exact import (
+    in_tree,
     log_of_least,
     log_of_probability,
     prepare_row,
@@ -76,6 +77,11 @@ read = TABLE.reader()
 
 @inlined
 def nodes_at(table, indices, values):
+    return read(table, ())
+
+
+@in_tree.of(BiasNodes)
+def another_tree(nodes, table):
     return read(table, ())
 
 

@@ -36,7 +36,7 @@ THEN = """
 texts, labels = [f"w{i % 9} w{i % 4}" for i in range(700)], [[f"a{i % 9}", "b"] for i in range(700)]
 grid = [{"nodes": nodes, "link": link} for nodes, link in itertools.product(KINDS, LINKS)]
 grid += [{"tree": tree, "link": link} for tree, link in itertools.product(BUILDERS, LINKS)]
-for options in (*grid, {"trees": 2}, {"balanced": False}, {"l1": 0.1}):
+for options in (*grid, {"trees": 2}, {"neighbours": 9}, {"balanced": False}, {"l1": 0.1}):
     model = labeltree.train(texts, labels, **options)
     rows = scipy.sparse.eye(3, model.n_features, dtype="f4", format="csr")
     for X, normalize in itertools.product((texts, texts[:1], rows, rows[:1]), (False, True)):
@@ -60,6 +60,7 @@ def test_every_kernel_is_compiled_ahead_as_it_is_called() -> None:
     ("parameters", "expected"),
     [
         ({}, ["kmeans-plt-tree", "sparse-plt-search"]),
+        ({"neighbours": 10}, ["kmeans-plt-tree", "sparse-plt-search", "neighbours"]),
         ({"nodes": "both"}, ["kmeans-plt-tree", "dense-plt-search", "sparse-plt-search"]),
         ({"nodes": "dense", "tree": "huffman", "link": "hsm"}, ["huffman-hsm-tree", "dense-hsm-search"]),
     ],

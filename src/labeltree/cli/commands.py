@@ -17,6 +17,7 @@ try:
 
     from labeltree import __version__
     from labeltree.cli.compare import compare_search
+    from labeltree.cli.neighbours import neighbours
     from labeltree.cli.options import (
         GroupedCommand,
         OutputFile,
@@ -218,8 +219,9 @@ def predict(
     loaded = load(model)
     bad_lines = BadLines(skip=skip_bad_lines)
     for rows, _ in stream_rows(loaded.features, loaded.labels, input, fmt, bad_lines):
-        answers = loaded.answer(rows, query, threads)
-        print_lines(prediction_json(answers, loaded.knows(rows)) if as_json else prediction_lines(answers))
+        answers, is_exact = loaded.answer(rows, query, threads)
+        in_json = as_json and prediction_json(answers, loaded.knows(rows), is_exact)
+        print_lines(in_json or prediction_lines(answers))
     report_skipped(bad_lines.skipped, bad_lines.messages)
 
 
@@ -295,6 +297,7 @@ def demo(output: Path | None, documents: int, seed: int, threads: int) -> None:
 
 
 cli.add_command(compare_search)
+cli.add_command(neighbours)
 cli.add_command(warm_up)
 
 

@@ -1,6 +1,6 @@
-"""The command ``labeltree compare-search``: beam search against exact search on the same rows.
+"""The command ``labeltree compare-search``: the other searches against exact search on the same rows.
 
-What it misses, and the time that it saves.
+What they miss, the time that they save, and for how many rows they prove that nothing is missed.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ BEAMS = "1,2,5,10,20,50"
 @click.option("--beam", "beams", type=Ranks(), default=BEAMS, show_default=True, help="Beams to compare.")
 @click.option("-k", "ranks", type=Ranks(), default="1,3,5", show_default=True, help="As in `test`.")
 @json_option
-@click.option("--missed", type=OutputFile(), metavar="FILE.tsv", help="Write each label that a beam misses.")
+@click.option("--missed", type=OutputFile(), metavar="FILE.tsv", help="Write each label that is missed.")
 @normalize_option
 @format_option
 @skip_option
@@ -61,7 +61,7 @@ def compare_search(
     fmt: str,
     skip_bad_lines: bool,
 ) -> None:
-    """Compare beam search with exact search on DATA: what it misses, precision, and CPU time per row."""
+    """Compare --search auto and beams with exact search on DATA: what they miss, precision, CPU time."""
     from labeltree.cli.reports import json_text
 
     if missed is not None:
@@ -82,19 +82,25 @@ def compare_search(
 class Comparison(NamedTuple):
     """A search over all rows, and how its labels differ from those of exact search."""
 
+    search: str
     beam: int  # or NO_BEAM
     precision: dict[str, float]  # p@k
     microseconds_per_row: float  # of CPU, on one thread
     rows_that_differ: float  # share of the rows that get another set of labels
     labels_missed: float  # share of the exact search's labels
+    rows_proven: float  # share of the rows whose labels are proven to be the best ones
     missed_rows: NDArray[np.int64]  # (n_missed,) rows and ...
     missed_ids: NDArray[np.int32]  # (n_missed,) ... label ids that only exact search finds
 
+    @property
+    def title(self) -> str:
+        return self.search if self.beam == NO_BEAM else f"{self.search} {self.beam}"
+
     def facts(self) -> dict[str, Any]:
         """For ``--json``."""
-        search = {"search": "exact"} if self.beam == NO_BEAM else {"search": "beam", "beam": self.beam}
-        shares = {"rows_that_differ": self.rows_that_differ, "labels_missed": self.labels_missed}
-        return {**search, **self.precision, "microseconds_per_row": self.microseconds_per_row, **shares}
+        beam = {} if self.beam == NO_BEAM else {"beam": self.beam}
+        names = ("microseconds_per_row", "rows_that_differ", "labels_missed", "rows_proven")
+        return {"search": self.search, **beam, **self.precision, **{n: getattr(self, n) for n in names}}
 
 
 def compare_searches(
@@ -106,7 +112,7 @@ def compare_searches(
     *,
     normalize: bool = False,
 ) -> Iterator[Comparison]:
-    """Exact search, then each beam, for the largest of the ranks; on one thread, to measure CPU time."""
+    """Exact search, auto, then each beam, for the largest of the ranks; on one thread, for its CPU time."""
     import numpy as np
 
     from labeltree.data.rows import first_rows
@@ -114,22 +120,24 @@ def compare_searches(
     from labeltree.metrics.measures import METRICS
 
     most, precision = max(ranks), METRICS["p"]
-    narrow = [make_query(most, normalize=normalize, search="beam", beam=beam) for beam in beams]
     exact: NDArray[np.int32] | None = None
-    for query in (make_query(most, normalize=normalize), *narrow):
+    for search, beam in (("exact", None), ("auto", None), *(("beam", beam) for beam in beams)):
+        query = make_query(most, normalize=normalize, search=search, beam=beam)
         model.best(first_rows(rows, 2), query, threads=1)  # loading machine code is no part of its speed
         started = time.thread_time()
-        ids, _ = model.best(rows, query, threads=1)
+        ids, _, is_proven = model.best(rows, query, threads=1)
         seconds = time.thread_time() - started
         exact = ids if exact is None else exact
         missed = (exact >= 0) & ~np.isin(_keys(exact, model.n_labels), _keys(ids, model.n_labels))
         matched = Matched(ids, labels, ranks)
         yield Comparison(
+            search,
             query.beam,
             {f"p@{k}": precision.at(matched, k) for k in ranks},
             1e6 * seconds / rows.n_rows,
             float(missed.any(axis=1).mean()),
             float(missed.sum() / np.count_nonzero(exact >= 0)),
+            float(is_proven.mean()),
             np.nonzero(missed)[0],
             exact[missed],
         )
@@ -145,22 +153,24 @@ def _keys(ids: NDArray[np.int32], n_labels: int) -> NDArray[np.int64]:
 def comparison_lines(comparisons: Sequence[Comparison]) -> list[str]:
     """A line per search, shares and precisions in percent."""
     names = list(comparisons[0].precision)
-    table = [["search", *(name.upper() for name in names), "µs/row", "rows that differ", "labels missed"]]
+    shares = ("rows that differ", "labels missed", "rows proven")
+    table = [["search", *(name.upper() for name in names), "µs/row", *shares]]
     for comparison in comparisons:
         precision = [f"{100 * value:.2f}" for value in comparison.precision.values()]
-        shares = [f"{100 * share:.2f}" for share in (comparison.rows_that_differ, comparison.labels_missed)]
-        search = "exact" if comparison.beam == NO_BEAM else f"beam {comparison.beam}"
-        table.append([search, *precision, f"{comparison.microseconds_per_row:.1f}", *shares])
+        of_rows = comparison.rows_that_differ, comparison.labels_missed, comparison.rows_proven
+        percent = [f"{100 * share:.2f}" for share in of_rows]
+        table.append([comparison.title, *precision, f"{comparison.microseconds_per_row:.1f}", *percent])
     return align(table)
 
 
 def write_missed(path: Path, model: Model, comparisons: Sequence[Comparison]) -> None:
-    """A table of the labels that only exact search finds: beam, row (the first is 1) and label."""
+    """A table of the labels that only exact search finds: beam (or auto), row (the first is 1) and label."""
     from labeltree.cli.reports import ESCAPES
 
     names = model.label_names
     lines = ["beam\trow\tlabel\n"]
     for comparison in comparisons:
         pairs = zip(comparison.missed_rows.tolist(), comparison.missed_ids.tolist(), strict=True)
-        lines += [f"{comparison.beam}\t{row + 1}\t{names[id].translate(ESCAPES)}\n" for row, id in pairs]
+        search = comparison.search if comparison.beam == NO_BEAM else comparison.beam
+        lines += [f"{search}\t{row + 1}\t{names[id].translate(ESCAPES)}\n" for row, id in pairs]
     write_whole(path, [line.encode() for line in lines])

@@ -18,7 +18,7 @@ from labeltree.data.formats import format_choices
 from labeltree.errors import ParameterError
 from labeltree.parallel import MOST_THREADS
 from labeltree.parameter import Parameter, needed
-from labeltree.query import DEFAULT_BEAM, IF_UNKNOWN, MOST_RANKS, SEARCHES, WITH_LABELS
+from labeltree.query import DEFAULT_BEAM, DEFAULT_SEARCH, IF_UNKNOWN, MOST_RANKS, SEARCHES, WITH_LABELS
 from labeltree.trees import BUILDERS
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -79,9 +79,9 @@ card_option = click.option(
 _search_option = click.option(
     "--search",
     type=click.Choice(SEARCHES),
-    default="exact",
+    default=DEFAULT_SEARCH,
     show_default=True,
-    help="beam is quicker where a model is unsure among very many labels, but may miss some.",
+    help="auto ends where a row would take too long, exact never; beam is quicker, but may miss labels.",
 )
 _beam_option = click.option(
     "--beam",

@@ -15,19 +15,19 @@ from numpy.typing import NDArray
 from labeltree import metrics
 from labeltree.config import BY_DATA, Config, effective
 from labeltree.data.rows import LabelRows
+from labeltree.experts.held_out import LEAST_ROWS
 from labeltree.parameter import said
 from labeltree.storage.files import write_whole
 from labeltree.wording import align, counted, duration, size
 
 if TYPE_CHECKING:
     from labeltree.metrics.testing import Measures
-    from labeltree.model import Answers, Model
+    from labeltree.model import Answers, Model, Neighbours
     from labeltree.training.needs import Estimate
     from labeltree.tree import LabelTree
 
 _RISEN = 1.05  # the first loss is of a part of an epoch, so a little more means nothing
-_ALL_KNOWN = repeat(True)
-_UNKNOWN = {"unknown": True}
+_ALL = repeat(True)
 
 # Label names are free text in JSONL and in Python: in lines of text these characters would break the line.
 ESCAPES = str.maketrans({"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r"})
@@ -53,16 +53,35 @@ def prediction_lines(answers: Answers) -> list[str]:
     return ["\t".join(f"{name.translate(ESCAPES)}\t{p:.6g}" for name, p in row) for row in answers]
 
 
-def prediction_json(answers: Answers, known: Iterable[bool] = _ALL_KNOWN) -> list[str]:
-    """A JSON object per row; rows that the model knows nothing of are marked."""
+def prediction_json(
+    answers: Answers, known: Iterable[bool] = _ALL, exact: Iterable[bool] = _ALL
+) -> list[str]:
+    """A JSON object per row; marked are rows that the model knows nothing of, and unproven labels."""
     return [
-        json_text({"labels": [_json_label(*pair) for pair in row], **({} if is_known else _UNKNOWN)})
-        for row, is_known in zip(answers, known, strict=False)
+        json_text({"labels": [_json_label(*pair) for pair in row]} | _marks(is_known, is_exact))
+        for row, is_known, is_exact in zip(answers, known, exact, strict=False)
     ]
+
+
+def _marks(is_known: bool, is_exact: bool) -> dict[str, Any]:
+    return ({} if is_known else {"unknown": True}) | ({} if is_exact else {"exact": False})
 
 
 def _json_label(name: str, probability: float) -> dict[str, Any]:
     return {"label": name, "probability": float(f"{probability:.6g}")}
+
+
+def neighbour_lines(found: Neighbours) -> list[str]:
+    """A line per row: ``row<TAB>similarity``, repeated."""
+    return ["\t".join(f"{number}\t{similarity:.4g}" for number, similarity in row) for row in found]
+
+
+def neighbour_json(found: Neighbours) -> list[str]:
+    """A JSON object per row."""
+    return [
+        json_text({"neighbours": [{"row": number, "similarity": float(f"{s:.4g}")} for number, s in row]})
+        for row in found
+    ]
 
 
 def given_labels(labels: LabelRows, probabilities: NDArray[np.float32], model: Model) -> tuple[Answers, int]:
@@ -103,6 +122,10 @@ def _warnings(model: Model, losses: Mapping[int, tuple[float, float]]) -> list[s
             "Warning: no features are left, so every text gets the same labels; "
             f"--min-count is {model.config.min_count}, use a smaller one."
         )
+    if model.config.calibrate and not model.is_calibrated:
+        lines.append(
+            f"Probabilities are not calibrated: that needs {LEAST_ROWS} rows. Labels are ranked as usual."
+        )
     for first, last in losses.values():
         if last > _RISEN * first:
             lines.append(
@@ -141,6 +164,10 @@ _FACTS = {
     "n_labels": "labels",
     "n_labels_without_examples": "labels without training rows",
     "parameter_bytes": "size of the parameters",
+    "n_indexed_rows": "training rows in the index, with their features",
+    "n_neighbours": "similar rows that count",
+    "index_bytes": "size of the index",
+    "label_bytes": "size of its rows' labels",
     "n_nodes": "nodes",
     "n_inner_nodes": "inner nodes",
     "depth_min": "depth of a label, least",
@@ -186,6 +213,8 @@ def _fact(name: str, value: Any) -> str:
     start = f"{_FACTS.get(name, name.replace('_', ' '))}:"
     if value is None:
         return f"{start} unknown"
+    if isinstance(value, bool):
+        return f"{start} {said(value)}"
     if isinstance(value, float):
         return f"{start} {value:.6g}"
     if name.endswith("bytes"):

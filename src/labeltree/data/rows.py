@@ -56,6 +56,11 @@ def read_only(array: NDArray) -> NDArray:
     return view
 
 
+def read_only_rows(arrays: Arrays) -> Arrays:
+    """So for the arrays of rows."""
+    return read_only(arrays[0]), read_only(arrays[1]), read_only(arrays[2])
+
+
 def pointers(lengths: Sequence[int] | NDArray[Any]) -> NDArray[np.int64]:
     """The ``indptr`` of rows of these lengths."""
     indptr = np.zeros(len(lengths) + 1, np.int64)

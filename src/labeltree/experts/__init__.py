@@ -12,4 +12,7 @@ from labeltree.table import Entry, Table
 if TYPE_CHECKING:
     from labeltree.experts.expert import Expert
 
-EXPERTS: Table[type[Expert]] = Table(tree=Entry("experts.tree_expert:TreeExpert"))
+EXPERTS: Table[type[Expert]] = Table(
+    tree=Entry("experts.tree_expert:TreeExpert"),
+    neighbours=Entry("experts.neighbours:NeighboursExpert"),
+)

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from labeltree.data.rows import Arrays, LabelRows, SparseRows, pointers
+from labeltree.errors import ParameterError
 from labeltree.experts.ensemble import Ensemble
-from labeltree.experts.expert import Above, Found
+from labeltree.experts.expert import Above, Expert, Found, Similar, empty_found
 from labeltree.parallel import Pool, check_threads, row_slices
 from labeltree.query import Query
 
@@ -17,15 +18,14 @@ ROWS_PER_THREAD = 128  # below this a second thread costs more than it saves
 
 
 def best_of_rows(ensemble: Ensemble, rows: SparseRows, query: Query, threads: int) -> Found:
-    """The k best labels of each row, at most all, and their probabilities; -1 and 0 where there are fewer."""
-    ids = np.empty((rows.n_rows, query.k), np.int32)
-    probabilities = np.empty((rows.n_rows, query.k), np.float32)
+    """The k best labels of each row, at most all; -1 and 0 where there are fewer."""
+    ids, probabilities, is_exact = found = empty_found(rows.n_rows, query.k)
 
     def find(part: slice) -> None:
-        ensemble.topk(_part(rows, part), query, ids[part], probabilities[part])
+        is_exact[part] = ensemble.topk(_part(rows, part), query, ids[part], probabilities[part])
 
     _by_rows(find, rows.n_rows, threads)
-    return ids, probabilities
+    return found
 
 
 def above_of_rows(ensemble: Ensemble, rows: SparseRows, query: Query, threads: int) -> SparseRows:
@@ -57,6 +57,25 @@ def score_rows(
 
     _by_rows(score, rows.n_rows, threads)
     return out
+
+
+def similar_of_rows(experts: Sequence[Expert], rows: SparseRows, n: int, threads: int) -> Similar:
+    """The n most similar training rows of each row, by the expert that knows them, and how similar."""
+    shape = rows.n_rows, n
+    numbers, similarities = np.full(shape, -1, np.int32), np.zeros(shape, np.float32)
+
+    def find(part: slice) -> None:
+        for expert in experts:
+            found = expert.similar_rows(_part(rows, part), n)
+            if found is not None:
+                numbers[part], similarities[part] = found
+                return
+        raise ParameterError(
+            "the model has no neighbours, so it knows no training rows; train it with neighbours=50"
+        )
+
+    _by_rows(find, rows.n_rows, threads)
+    return numbers, similarities
 
 
 def _part(rows: SparseRows, part: slice) -> Arrays:

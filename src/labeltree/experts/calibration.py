@@ -35,7 +35,7 @@ def map_of_rows(expert: Expert, held_out: HeldOut, pool: Pool) -> NDArray[np.flo
     """The map that suits an expert which was trained without the held-out rows."""
     k = min(LABELS_PER_ROW, expert.n_labels)
     alone = Ensemble([expert], equal_weights(1))
-    ids, probabilities = best_of_rows(alone, held_out.X, make_query(k), pool.threads)
+    ids, probabilities, _ = best_of_rows(alone, held_out.X, make_query(k), pool.threads)
     return map_of_found(ids, probabilities, held_out)
 
 

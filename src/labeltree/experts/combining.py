@@ -28,7 +28,7 @@ def combine(trained: Sequence[Trained], held_out: HeldOut, pool: Pool) -> Combin
     Without held-out rows each group has its usual share.
     """
     experts = [each.expert for each in trained]
-    if len(experts) == 1 and trained[0].is_calibrated:
+    if len(experts) == 1 and experts[0].is_calibrated:
         return equal_weights(1)
     groups = _groups(experts)
     judges = [each.without_held_out for each in trained]
@@ -82,6 +82,7 @@ def _gather(judges: Sequence[Expert], held_out: HeldOut, pool: Pool) -> Evidence
         (pointers(lengths), np.concatenate([part.labels[1] for part in found])),
         np.concatenate([part.probabilities for part in found], axis=1),
         np.concatenate([part.last for part in found], axis=1),
+        np.concatenate([part.is_exact for part in found]),
     )
 
 

@@ -7,17 +7,22 @@ Most experts, such as trees, can only be searched; some list all labels that are
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from labeltree.data.rows import Arrays, distinct_labels, pointers, take_rows
 from labeltree.experts.combination import Combination
-from labeltree.experts.expert import Above, Expert, Labels
-from labeltree.query import Query
+from labeltree.experts.combined_trees import Votes, combine_trees
+from labeltree.experts.expert import Above, Expert, Found, Labels, empty_found
+from labeltree.query import NO_BEAM, Query
+
+if TYPE_CHECKING:
+    from labeltree.features.text import ShortText
 
 _NO_THRESHOLD = np.float32(0.0)
+_NO_VOTES = np.empty(0, np.int32), np.empty(0, np.float64)
 
 
 class Ensemble:
@@ -29,6 +34,7 @@ class Ensemble:
         self.searched = [number for number, expert in enumerate(experts) if not expert.lists_all]
         # The only expert, where its probabilities are the answer.
         self.single = experts[0] if len(experts) == 1 and not len(combination.map) else None
+        self.trees = combine_trees(experts, combination) if self.single is None else None
 
     @property
     def n_labels(self) -> int:
@@ -36,19 +42,26 @@ class Ensemble:
 
     def topk(
         self, arrays: Arrays, query: Query, out_ids: NDArray[np.int32], out_probabilities: NDArray[np.float32]
-    ) -> None:
-        """As :meth:`Expert.topk` for the combination, exact by Fagin's threshold algorithm.
+    ) -> NDArray[np.bool_]:
+        """As :meth:`Expert.topk` for the combination: by one kernel where that can search all experts."""
+        if self.single is not None:
+            return self.single.topk(arrays, query, out_ids, out_probabilities)
+        if self.trees is not None and query.beam == NO_BEAM:
+            return self.trees.topk(arrays, self._votes(arrays), query, out_ids, out_probabilities)
+        return self._topk_of_any(arrays, query, out_ids, out_probabilities)
+
+    def _topk_of_any(
+        self, arrays: Arrays, query: Query, out_ids: NDArray[np.int32], out_probabilities: NDArray[np.float32]
+    ) -> NDArray[np.bool_]:
+        """By Fagin's threshold algorithm, for any experts.
 
         Each searched expert gives its best ``depth`` labels; those and the listed ones are scored by all. No
         other label can have a higher average than that of the experts' last ones: rows whose k-th label
-        beats that are done, the others go on with twice the depth. With a beam the experts give the best
-        labels that their beams find, which may be fewer (and then the last one's probability is 0), and the
-        answer is no longer exact.
+        beats that are done, the others go on with twice the depth. Where an expert's labels are not proven to
+        be its best ones, the answer is not either, and the row is done too.
         """
-        if self.single is not None:
-            self.single.topk(arrays, query, out_ids, out_probabilities)
-            return
         open_rows = np.arange(len(arrays[0]) - 1)
+        is_exact = np.ones(len(open_rows), np.bool_)
         depth = query.k + 1  # where all agree on the k-th label, only the next one can tell that it is safe
         while len(open_rows):
             depth = min(depth, self.n_labels)
@@ -60,12 +73,33 @@ class Ensemble:
             # A little more than the bound, as averages are rounded in another order. With a bound of 0 all
             # other labels have probability 0, and each expert gave those of the lowest ids.
             done = (best[:, -1] > bound * (1 + 1e-5)) | (bound == 0.0) | (depth == self.n_labels)
+            done |= ~found.is_exact
+            is_exact[open_rows] = found.is_exact
             probabilities = self.combination.mapped(best)
             is_missing = (best_ids < 0) | (probabilities < query.threshold)
             best_ids[is_missing], probabilities[is_missing] = -1, 0.0
             out_ids[open_rows[done]], out_probabilities[open_rows[done]] = best_ids[done], probabilities[done]
             open_rows = open_rows[~done]
             depth *= 2
+        return is_exact
+
+    def topk_row(
+        self, indices: NDArray[np.int32], values: NDArray[np.float32], n: int, norm: int, query: Query
+    ) -> Found | None:
+        """As :meth:`Expert.topk_row`."""
+        if self.trees is None or not self.trees.make_ready(indices, values, n, norm):
+            return None
+        return self._topk_one(indices[:n], values[:n], query)
+
+    def topk_text(self, buffer: ShortText, text: bytes, query: Query) -> Found | None:
+        """As :meth:`Expert.topk_text`."""
+        n = -1 if self.trees is None else self.trees.fill_row(buffer, text)
+        return self._topk_one(buffer.indices[:n], buffer.values[:n], query) if n >= 0 else None
+
+    def _topk_one(self, indices: NDArray[np.int32], values: NDArray[np.float32], query: Query) -> Found:
+        ids, probabilities, _ = empty_found(1, query.k)
+        arrays = np.array((0, len(indices))), indices, values
+        return ids, probabilities, self.topk(arrays, query, ids, probabilities)
 
     def above(self, arrays: Arrays, query: Query) -> Above:
         """As :meth:`Expert.above`: a label that is in no list must reach it for a searched expert."""
@@ -94,11 +128,32 @@ class Ensemble:
         return probabilities
 
     def _average(self, probabilities: NDArray[np.float32]) -> NDArray[np.float64]:
-        """Of (n_experts, n); one expert is added after another, as kernels do."""
-        total = np.zeros(probabilities.shape[1])
-        for weight, own in zip(self.combination.weights, probabilities, strict=True):
-            total += weight * own.astype(np.float64)
-        return total / self.total_weight
+        """Of (n_experts, n), in 32 bits; first the searched experts, then the votes, as kernels do."""
+        listed = [number for number in range(len(self.experts)) if number not in self.searched]
+        sums = [np.zeros(probabilities.shape[1]), np.zeros(probabilities.shape[1])]
+        for total, numbers in zip(sums, (self.searched, listed), strict=True):
+            for number in numbers:
+                total += self.combination.weights[number] * probabilities[number].astype(np.float64)
+        return ((sums[0] + sums[1]) / self.total_weight).astype(np.float32).astype(np.float64)
+
+    def _votes(self, arrays: Arrays) -> Votes:
+        """What the experts say that list all their labels, with their weights."""
+        n_rows = len(arrays[0]) - 1
+        pairs = zip(self.combination.weights.tolist(), self.experts, strict=True)
+        lists = [(weight, expert.nonzero(arrays)) for weight, expert in pairs if expert.lists_all and weight]
+        if not lists:
+            return np.zeros(n_rows + 1, np.int64), *_NO_VOTES
+        if len(lists) == 1:
+            weight, (lengths, ids, probabilities) = lists[0]
+            return pointers(lengths), ids, weight * probabilities.astype(np.float64)
+        rows = [np.repeat(np.arange(n_rows), lengths) for _, (lengths, _, _) in lists]
+        keys = [row * self.n_labels + ids for row, (_, (_, ids, _)) in zip(rows, lists, strict=True)]
+        merged = np.unique(np.concatenate(keys))
+        votes = np.zeros(len(merged))
+        for own, (weight, (_, _, probabilities)) in zip(keys, lists, strict=True):
+            votes[np.searchsorted(merged, own)] += weight * probabilities.astype(np.float64)
+        lengths = np.bincount(merged // self.n_labels, minlength=n_rows)
+        return pointers(lengths), (merged % self.n_labels).astype(np.int32), votes
 
 
 class Evidence(NamedTuple):
@@ -106,7 +161,8 @@ class Evidence(NamedTuple):
 
     labels: Labels  # of each row
     probabilities: NDArray[np.float32]  # (n_experts, n) of these labels
-    last: NDArray[np.float64]  # (n_searched, n_rows) other labels are at most as probable for an expert
+    last: NDArray[np.float64]  # (n_searched, n_rows) other labels are at most as probable for an expert ...
+    is_exact: NDArray[np.bool_]  # (n_rows,) ... where all found their best labels for certain
 
 
 def find_evidence(experts: Sequence[Expert], arrays: Arrays, query: Query) -> Evidence:
@@ -115,13 +171,13 @@ def find_evidence(experts: Sequence[Expert], arrays: Arrays, query: Query) -> Ev
     n_rows, n_labels = len(arrays[0]) - 1, experts[0].n_labels
     own = [_found_by(expert, arrays, query) for expert in experts]
     indptr, merged = distinct_labels(
-        np.concatenate([rows for rows, _, _ in own]), np.concatenate([ids for _, ids, _ in own]), n_rows
+        np.concatenate([rows for rows, _, _, _ in own]), np.concatenate([ids for _, ids, _, _ in own]), n_rows
     )
     rows = np.repeat(np.arange(n_rows), np.diff(indptr))
     keys = rows * n_labels + merged
     scores = np.zeros((len(experts), len(merged)), np.float32)
     last = []
-    for number, (expert, (own_rows, ids, probabilities)) in enumerate(zip(experts, own, strict=True)):
+    for number, (expert, (own_rows, ids, probabilities, _)) in enumerate(zip(experts, own, strict=True)):
         is_known = np.zeros(len(merged), bool)
         if expert.lists_all or expert.scores_alike:
             place = np.searchsorted(keys, own_rows * n_labels + ids)
@@ -132,23 +188,24 @@ def find_evidence(experts: Sequence[Expert], arrays: Arrays, query: Query) -> Ev
         asked = pointers(np.bincount(rows[~is_known], minlength=n_rows)), merged[~is_known]
         scores[number, ~is_known] = expert.score(arrays, asked, query)
         last.append(_last_of_rows(own_rows, probabilities, n_rows, query.k))
-    return Evidence((indptr, merged), scores, np.array(last).reshape(-1, n_rows))
+    is_exact = np.all([is_exact for _, _, _, is_exact in own], axis=0)
+    return Evidence((indptr, merged), scores, np.array(last).reshape(-1, n_rows), is_exact)
 
 
 def _found_by(
     expert: Expert, arrays: Arrays, query: Query
-) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32]]:
-    """Rows, labels and their probabilities: an expert's best, or all that are not 0."""
+) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32], NDArray[np.bool_]]:
+    """Rows, labels, their probabilities: the best of an expert, or all but 0; and which rows are proven."""
     n_rows = len(arrays[0]) - 1
     if expert.lists_all:
         lengths, ids, probabilities = expert.nonzero(arrays)
-        return np.repeat(np.arange(n_rows), lengths), ids, probabilities
+        return np.repeat(np.arange(n_rows), lengths), ids, probabilities, np.ones(n_rows, np.bool_)
     best_ids = np.empty((n_rows, query.k), np.int32)
     best = np.empty((n_rows, query.k), np.float32)
-    expert.topk(arrays, query, best_ids, best)
+    is_exact = expert.topk(arrays, query, best_ids, best)
     is_label = best_ids >= 0
     rows = np.broadcast_to(np.arange(n_rows)[:, None], best.shape)
-    return rows[is_label], best_ids[is_label], best[is_label]
+    return rows[is_label], best_ids[is_label], best[is_label], is_exact
 
 
 def _last_of_rows(

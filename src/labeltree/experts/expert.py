@@ -20,9 +20,16 @@ if TYPE_CHECKING:
     from labeltree.tree import LabelTree
 
 Labels = tuple[NDArray[np.int64], NDArray[np.int32]]  # indptr, label ids
-Found = tuple[NDArray[np.int32], NDArray[np.float32]]  # label ids, probabilities; both (n_rows, k)
+# Label ids, probabilities, both (n_rows, k); and (n_rows,) whether they are proven to be the best ones.
+Found = tuple[NDArray[np.int32], NDArray[np.float32], NDArray[np.bool_]]
+Similar = tuple[NDArray[np.int32], NDArray[np.float32]]  # numbers of training rows, similarities; (n_rows, n)
 # Labels of each row (n_rows,); their ids, sorted within rows, and probabilities.
 Above = tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32]]
+
+
+def empty_found(n_rows: int, k: int) -> Found:
+    """To be filled."""
+    return np.empty((n_rows, k), np.int32), np.empty((n_rows, k), np.float32), np.empty(n_rows, np.bool_)
 
 
 class Saved(NamedTuple):
@@ -43,9 +50,15 @@ class Expert(ABC):
     n_labels: int
     scores_alike: bool  # whether a search and `score` give a label the same bits
     lists_all: ClassVar[bool] = False  # few labels are not 0 for a row, and `nonzero` lists them
+    is_calibrated: bool = False  # whether its probabilities, by themselves, can be taken at their word
     usual_share: ClassVar[float | None] = None  # of the evidence, beside trees, where nothing is known
     trees: Sequence[LabelTree] = ()  # that people may want to see and to write to a file
     chosen: Mapping[str, Any] = {}  # by the data for it: values of parameters that the config leaves at 0
+
+    @property
+    def plural(self) -> str:
+        """What several are called."""
+        return f"{self.kind}s"
 
     @property
     def title(self) -> str:
@@ -55,11 +68,12 @@ class Expert(ABC):
     @abstractmethod
     def topk(
         self, arrays: Arrays, query: Query, out_ids: NDArray[np.int32], out_probabilities: NDArray[np.float32]
-    ) -> None:
+    ) -> NDArray[np.bool_]:
         """Fill the k best labels of each row, best first; ties go to the lower label id.
 
-        Labels of probability 0 come last. An exact search finds k labels, a beam maybe fewer; -1 and 0 are
-        in the places that are left, and in those of labels below the threshold.
+        Labels of probability 0 come last. A beam may find fewer than k labels; -1 and 0 are in the places
+        that are left, and in those of labels below the threshold. Returns (n_rows,) whether the labels are
+        proven to be the best ones: always, unless the query lets a search end earlier (a beam, a budget).
         """
 
     @abstractmethod
@@ -73,6 +87,13 @@ class Expert(ABC):
     def nonzero(self, arrays: Arrays) -> Above:
         """All labels of each row whose probability is not 0, where the expert lists them."""
         raise NotImplementedError(f"experts of kind {self.kind!r} are searched")
+
+    def similar_rows(self, arrays: Arrays, n: int) -> Similar | None:
+        """The n training rows that are the most similar to each row, and how similar; -1 and 0 if fewer.
+
+        None where the expert does not know.
+        """
+        return None
 
     def topk_row(
         self, indices: NDArray[np.int32], values: NDArray[np.float32], n: int, norm: int, query: Query
@@ -125,4 +146,3 @@ class Trained(NamedTuple):
 
     expert: Expert
     without_held_out: Expert | None = None
-    is_calibrated: bool = False  # by itself: the expert's probabilities can be taken at their word

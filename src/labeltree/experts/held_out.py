@@ -18,6 +18,7 @@ from labeltree.features.features import Features
 PART = 10  # one row in so many ...
 MOST = 5000  # ... which is enough for a few numbers
 LEAST = 50
+LEAST_ROWS = PART * LEAST  # of all
 BLOCKS = 25  # rows next to each other are often alike: they are held out together
 
 

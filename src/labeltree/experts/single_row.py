@@ -29,11 +29,11 @@ class RowBuffer(threading.local):
 
 
 class SingleRow:
-    """The best labels of a single text or row by a model's only expert, where it can be that quick."""
+    """The best labels of a single text or row, where a model's only expert or its trees are that quick."""
 
     def __init__(self, features: Features, ensemble: Ensemble) -> None:
         self._features, self._n_columns = features, features.n_columns
-        self._expert = ensemble.single
+        self._expert = ensemble.single or (ensemble if ensemble.trees is not None else None)
         self._buffer = RowBuffer()
 
     def best(self, X: Any, query: Query) -> Found | None:

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from labeltree.data.rows import Arrays, read_only
+from labeltree.data.rows import Arrays, read_only, read_only_rows
 from labeltree.errors import CorruptedModelError
-from labeltree.experts.expert import Above, Expert, Found, Labels, Saved, Trained
+from labeltree.experts.expert import Above, Expert, Found, Labels, Saved, Trained, empty_found
 from labeltree.kernels.check import CANONICAL
 from labeltree.nodes import KINDS, LINKS
 from labeltree.nodes.kind import Parameters, SavedNodes
@@ -33,50 +33,54 @@ class TreeExpert(Expert):
         self, tree: LabelTree, nodes: str, parameters: Parameters, n_features: int, link: str = "plt"
     ) -> None:
         """``nodes`` is the kind of nodes whose parameters these are."""
-        self.tree, self.nodes, self.link = tree, nodes, link
+        self.tree, self.nodes, self.link, self.n_features = tree, nodes, link, n_features
         self.trees, self.n_labels = [tree], tree.n_labels
         self.parameters = type(parameters)(*map(read_only, parameters))
         self.scores_alike = KINDS[nodes].scores_alike
+        self.is_calibrated = KINDS[nodes].is_calibrated(parameters)
         # Kernels are imported late, but not anew at each call: a call takes microseconds.
         make_kernels, self.table, self._fields = KINDS[nodes].search(tree, self.parameters, n_features)
         self._plain = make_kernels(LINKS[link].kernel)
         self._normalized = make_kernels(LINKS[link].normalized)
 
-    def _kernels_for(self, query: Query) -> Kernels:
+    def kernels_for(self, query: Query) -> Kernels:
+        """Those of its kind of nodes and the link that is asked for."""
         return self._normalized if query.normalize else self._plain
 
     def topk(
         self, arrays: Arrays, query: Query, out_ids: NDArray[np.int32], out_probabilities: NDArray[np.float32]
-    ) -> None:
-        k, threshold, rows = query.k, query.threshold, _read_only(arrays)
-        kernels = self._kernels_for(query)
+    ) -> NDArray[np.bool_]:
+        rows, is_exact = read_only_rows(arrays), np.empty(len(out_ids), np.bool_)
+        kernels, out = self.kernels_for(query), (out_ids, out_probabilities, is_exact)
         if query.beam == NO_BEAM:
-            kernels.topk(self.table, *rows, k, threshold, out_ids, out_probabilities)
+            kernels.topk(self.table, *rows, query.k, query.threshold, query.budget, *out)
         else:
-            kernels.beam(self.table, *rows, k, query.beam, threshold, out_ids, out_probabilities)
+            kernels.beam(self.table, *rows, query.k, query.beam, query.threshold, *out)
+        return is_exact
 
     def topk_row(
         self, indices: NDArray[np.int32], values: NDArray[np.float32], n: int, norm: int, query: Query
     ) -> Found | None:
-        k, threshold, kernels = query.k, query.threshold, self._kernels_for(query)
-        ids, probabilities = np.empty((1, k), np.int32), np.empty((1, k), np.float32)
-        code = kernels.topk_row(self.table, indices, values, n, norm, k, threshold, ids, probabilities)
-        return (ids, probabilities) if code == CANONICAL else None
+        found, kernels = empty_found(1, query.k), self.kernels_for(query)
+        asked = query.k, query.threshold, query.budget
+        code = kernels.topk_row(self.table, indices, values, n, norm, *asked, *found)
+        return found if code == CANONICAL else None
 
     def topk_text(self, buffer: ShortText, text: bytes, query: Query) -> Found | None:
-        k, threshold, kernels = query.k, query.threshold, self._kernels_for(query)
-        ids, probabilities = np.empty((1, k), np.int32), np.empty((1, k), np.float32)
-        is_good = kernels.topk_text(self.table, buffer.table, text, k, threshold, ids, probabilities)
-        return (ids, probabilities) if is_good else None
+        found, kernels = empty_found(1, query.k), self.kernels_for(query)
+        asked = query.k, query.threshold, query.budget
+        return found if kernels.topk_text(self.table, buffer.table, text, *asked, *found) else None
 
     def above(self, arrays: Arrays, query: Query) -> Above:
-        n_rows, threshold, kernels = len(arrays[0]) - 1, query.threshold, self._kernels_for(query)
+        n_rows, threshold, kernels = len(arrays[0]) - 1, query.threshold, self.kernels_for(query)
         capacity = max(1024, 8 * n_rows)
         indptr = np.zeros(n_rows + 1, np.int64)
         ids, probabilities = np.empty(capacity, np.int32), np.empty(capacity, np.float32)
         row = 0
         while True:
-            row = kernels.above(self.table, *_read_only(arrays), row, threshold, indptr, ids, probabilities)
+            row = kernels.above(
+                self.table, *read_only_rows(arrays), row, threshold, indptr, ids, probabilities
+            )
             if row == n_rows:
                 break
             ids, probabilities = (np.concatenate([array, array]) for array in (ids, probabilities))
@@ -86,8 +90,8 @@ class TreeExpert(Expert):
         return lengths, ids[order], probabilities[order]
 
     def score(self, arrays: Arrays, labels: Labels, query: Query) -> NDArray[np.float32]:
-        out, kernels = np.empty(len(labels[1]), np.float32), self._kernels_for(query)
-        kernels.labels(self.table, *_read_only(arrays), read_only(labels[0]), read_only(labels[1]), out)
+        out, kernels = np.empty(len(labels[1]), np.float32), self.kernels_for(query)
+        kernels.labels(self.table, *read_only_rows(arrays), read_only(labels[0]), read_only(labels[1]), out)
         return out
 
     @property
@@ -131,7 +135,3 @@ class TreeExpert(Expert):
         from labeltree.experts.tree_training import train_trees  # and with it all that trains
 
         return train_trees(job)
-
-
-def _read_only(arrays: Arrays) -> Arrays:
-    return read_only(arrays[0]), read_only(arrays[1]), read_only(arrays[2])

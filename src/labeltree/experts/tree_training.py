@@ -66,7 +66,7 @@ def _calibrated(kind: str, tree: LabelTree, fit: Fit, job: TrainingJob) -> Train
     map = map_of_rows(first, job.held_out, job.pool).astype(np.float32)
     whole = expert(KINDS[kind].calibrated(fit.parameters, map))
     first = expert(KINDS[kind].calibrated(fit.without_held_out, map))
-    return Trained(whole, first, is_calibrated=True)
+    return Trained(whole, first)
 
 
 def needs_of_trees(job: TrainingJob, *, closely: bool) -> ExpertNeeds:

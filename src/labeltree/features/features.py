@@ -34,7 +34,8 @@ class Features(ABC):
     input: ClassVar[str]  # what they take: their name in the table, the model file and `inspect`
     config: Config
     n_columns: int
-    norm_of_rows: int  # the code of what `prepared` does to a row
+    column_weight: NDArray[np.float32] = np.empty(0, np.float32)  # what `prepared` multiplies by, if any ...
+    norm_of_rows: int  # ... and the code of how it scales a row
 
     @classmethod
     def recognises(cls, X: Any) -> bool:

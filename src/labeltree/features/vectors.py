@@ -1,4 +1,4 @@
-"""Features that are numbers already: sparse rows, only normalised."""
+"""Features that are numbers already: sparse rows, weighed if they are counts, and normalised."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from labeltree.data.matrices import is_sparse, sparse_rows
 from labeltree.data.opening import Source
 from labeltree.data.rows import LabelRows, SparseRows, pointers, read_only
 from labeltree.errors import CorruptedModelError, DataError
+from labeltree.features.counting import MOST_IDF, document_frequency, inverse_document_frequency
 from labeltree.features.features import Features, Fitted
 from labeltree.features.strings import StringTable
 from labeltree.kernels.text.counts import NORM_L2, NORM_MEAN, NORM_NONE, TF_COUNT, weigh_rows
@@ -28,13 +29,18 @@ _ONE: NDArray[np.float32] = np.ones(1, np.float32)
 
 
 class VectorFeatures(Features):
-    """Maps sparse rows to sparse rows of length 1 (l2), of absolute sum 1 (mean), or to themselves."""
+    """Maps sparse rows to sparse rows of length 1 (l2), of absolute sum 1 (mean), or to themselves.
+
+    Counts, such as bags of words are, are multiplied by the square root of the inverse document frequency:
+    what is everywhere says little. Other numbers were weighed by whoever made them.
+    """
 
     input = "vectors"
 
-    def __init__(self, config: Config, n_columns: int) -> None:
+    def __init__(self, config: Config, n_columns: int, idf: NDArray[np.float32] = _NO_IDF) -> None:
         self.config = config
         self.n_columns = n_columns
+        self.column_weight = read_only(idf)  # (n_columns,), or empty
         self.norm_of_rows = NORM_CODES[config.row_norm]
 
     @classmethod
@@ -52,7 +58,8 @@ class VectorFeatures(Features):
     ) -> Fitted:
         """Labels are named by their numbers."""
         rows, Y = content
-        features = cls(config, rows.n_columns)
+        idf = _idf_of_counts(rows) if _are_weighed(rows, config) else _NO_IDF
+        features = cls(config, rows.n_columns, idf)
         labels = StringTable.from_strings([str(label) for label in range(Y.n_labels)])
         return Fitted(features, labels, features.prepared(rows), Y)
 
@@ -69,7 +76,7 @@ class VectorFeatures(Features):
             raise DataError(
                 f"X has {rows.n_columns} features, but the model was trained with {self.n_columns}"
             )
-        if self.norm_of_rows == NORM_NONE:
+        if self.norm_of_rows == NORM_NONE and not len(self.column_weight):
             return rows
         indptr, indices, values, _ = rows
         values = values.copy()
@@ -77,7 +84,7 @@ class VectorFeatures(Features):
             read_only(indptr),
             read_only(indices),
             values,
-            read_only(_NO_IDF),
+            self.column_weight,
             TF_COUNT,
             self.norm_of_rows,
             read_only(np.array([self.n_columns], np.int64)),
@@ -107,14 +114,34 @@ class VectorFeatures(Features):
         yield found.content(source, bad_lines, self.n_columns, len(labels))
 
     def tensors(self) -> dict[str, NDArray]:
-        return {"features.n_columns": np.array([self.n_columns], np.int64)}
+        n_columns = np.array([self.n_columns], np.int64)
+        return {"features.n_columns": n_columns, "features.column_weight": self.column_weight}
 
     @classmethod
     def from_tensors(cls, tensors: Mapping[str, NDArray], config: Config) -> VectorFeatures:
         n_columns = take_tensor(tensors, "features.n_columns", np.int64)
         if len(n_columns) != 1 or not 0 <= n_columns[0] <= MOST_IDS:
             raise CorruptedModelError(f"features.n_columns is not one number of columns: {n_columns[:3]}")
-        return cls(config, int(n_columns[0]))
+        if "features.column_weight" not in tensors:  # as in files before format 3
+            return cls(config, int(n_columns[0]))
+        weight = take_tensor(tensors, "features.column_weight", np.float32)
+        if len(weight) not in (0, n_columns[0]) or not np.all((weight > 0) & (weight <= MOST_IDF)):
+            raise CorruptedModelError(
+                f"features.column_weight is not {n_columns[0]} positive numbers up to {MOST_IDF:g}"
+            )
+        return cls(config, int(n_columns[0]), weight)
+
+
+def _are_weighed(rows: SparseRows, config: Config) -> bool:
+    """Whether rows are counts, and their norms are made here."""
+    if not config.idf or NORM_CODES[config.row_norm] == NORM_NONE or not len(rows.values):
+        return False
+    return bool(rows.values.min() >= 0.0 and np.all(rows.values == np.floor(rows.values)))
+
+
+def _idf_of_counts(rows: SparseRows) -> NDArray[np.float32]:
+    """Of the columns; the square root does better than all of it where they are few."""
+    return np.sqrt(inverse_document_frequency(document_frequency(rows), rows.n_rows))
 
 
 def _holds_text(X: Any) -> bool:

@@ -1,4 +1,4 @@
-"""What LLVM can and Numba has no words for: atomic integers, barriers, prefetching, bits as floats.
+"""What LLVM can and Numba has no words for: atomic integers, barriers, prefetching, bits and bytes.
 
 Atomic integers are for kernels whose threads work on one batch together: a round trip through a thread pool
 costs some 30 µs, a barrier between running kernels well under one, so threads pay even for small batches.
@@ -80,3 +80,34 @@ def prefetch(typing_context, array, index):
         return context.get_dummy_value()
 
     return types.void(array, types.int64), generate
+
+
+@intrinsic
+def read_word(typing_context, array, index):
+    """The 8 bytes from ``array[index]`` on as one number; all of them must exist, wherever they begin."""
+
+    def generate(context, builder, signature, arguments):
+        pointer = _pointer(context, builder, signature.args[0], arguments[0], arguments[1])
+        return builder.load(builder.bitcast(pointer, ir.IntType(64).as_pointer()), align=1)
+
+    return types.uint64(array, types.int64), generate
+
+
+@intrinsic
+def count_ones(typing_context, word):
+    """How many bits are set."""
+
+    def generate(context, builder, signature, arguments):
+        return builder.ctpop(arguments[0])
+
+    return types.int64(types.uint64), generate
+
+
+@intrinsic
+def lowest_one(typing_context, word):
+    """The place of the lowest bit that is set; 64 where none is."""
+
+    def generate(context, builder, signature, arguments):
+        return builder.cttz(arguments[0], ir.IntType(1)(0))
+
+    return types.int64(types.uint64), generate

@@ -34,12 +34,12 @@ class Measures(Mapping[str, float]):
         ranks: Sequence[int],
         data: DataSet,
         counts: LabelCounts,
-        found: tuple[NDArray[np.int32], NDArray[np.float32]],
+        found: tuple[NDArray[np.int32], NDArray[np.float32], NDArray[np.bool_]],
         seconds: float,
     ) -> None:
         self.ranks = ranks  # rising
         self.data = data
-        self.ids, self.probabilities = found
+        self.ids, self.probabilities, _ = found
         self.notices = counts.notices(data.name)
         self._values = {
             **scores,

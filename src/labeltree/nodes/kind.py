@@ -115,6 +115,10 @@ class NodeKind(ABC):
         """With the map of :mod:`labeltree.experts.calibration`, which a fit with held-out rows leads to."""
         raise NotImplementedError(f"nodes {self.name!r} keep no map")
 
+    def is_calibrated(self, parameters: Parameters) -> bool:
+        """Whether they have such a map."""
+        return False
+
     @abstractmethod
     def needs(self, rows: TrainingRows, shape: Shape, config: Config, tree: LabelTree | None) -> Needs:
         """An estimate for a tree of this shape; a closer one where the tree is there."""

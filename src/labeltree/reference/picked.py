@@ -141,7 +141,7 @@ def fit_weights(
 ) -> ChildWeights:
     """The weights of each node that is learned, all passes of the config done. Every example has a label."""
     starts = chunk_starts(tree).tolist()
-    cost = config.C or choose_cost(config, sparse.examples_per_label(examples))
+    cost = config.C or choose_cost(config, sparse.facts_of(tree, examples))
     fitted: ChildWeights = {}
     for parent in np.flatnonzero(tree.n_children).tolist():
         children = children_of(tree, parent)

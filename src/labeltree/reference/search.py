@@ -2,7 +2,7 @@
 
     P(label | x) = product over the path from the root to the leaf of P(node | parent, x), the root's included
 
-Twin of the kernels in :mod:`labeltree.kernels.search.exact` and of :mod:`labeltree.experts.tree_expert`.
+Twin of the kernels in :mod:`labeltree.kernels.search` and of :mod:`labeltree.experts.tree_expert`.
 """
 
 from __future__ import annotations
@@ -94,6 +94,20 @@ def marginals(
     return np.mean(of_trees, axis=0)
 
 
+def combined(of_experts: Sequence[Array], weights: Sequence[float], map: Sequence[float] = ()) -> Array:
+    """(n_labels,) the probability of each label by several experts: their average, and what it is mapped to.
+
+    The average counts as 32 bits, so that labels are equal which look equal.
+    """
+    total = np.sum([weight * own for weight, own in zip(weights, of_experts, strict=True)], axis=0)
+    average = (total / sum(weights)).astype(np.float32).astype(np.float64)
+    if not len(map):
+        return average
+    with np.errstate(divide="ignore"):
+        log_odds = map[0] * np.log(average) - map[1] * np.log1p(-average) + map[2]
+    return 1.0 / (1.0 + np.exp(-log_odds))
+
+
 def top_k(probabilities: Array, k: int, threshold: float = 0.0) -> tuple[list[int], list[float]]:
     """The k most probable labels that reach the threshold, best first, of equal ones the lower label first.
 
@@ -129,6 +143,41 @@ def best_first(tree: LabelTree, conditionals: Array, k: int) -> list[tuple[int, 
     return found
 
 
+def within_budget(
+    tree: LabelTree, conditionals: Array, k: int, budget: int
+) -> tuple[list[tuple[int, float]], bool]:
+    """As :func:`best_first`, but ends with the k best labels met when ``budget`` nodes are open.
+
+    Where fewer than k were met, it goes on, from each node to its best child that has children. Also returns
+    whether the labels are proven to be the best ones: none that was not met can be as probable as the k-th.
+    """
+    met: list[tuple[float, int]] = []  # cost, label
+    queue = [(-conditionals[0], 0)]
+    n_opened = 0
+    while queue:
+        worst = sorted(met)[k - 1][0] if len(met) >= k else math.inf
+        cost, node = heapq.heappop(queue)
+        if cost > worst:
+            break
+        if n_opened >= budget and len(met) >= k:
+            return _best_of(met, k), False
+        while node >= 0:
+            n_opened += tree.n_children[node] > 0
+            children = [(cost - conditionals[child], child) for child in children_of(tree, node)]
+            met += [(cost, int(tree.label[node]))] if not children else []
+            inner = [pair for pair in children if tree.n_children[pair[1]] > 0]
+            met += [(pair[0], int(tree.label[pair[1]])) for pair in children if pair not in inner]
+            cost, node = min(inner) if n_opened > budget and inner else (0.0, -1)
+            for pair in inner:
+                if pair[1] != node:
+                    heapq.heappush(queue, pair)
+    return _best_of(met, k), True
+
+
+def _best_of(met: list[tuple[float, int]], k: int) -> list[tuple[int, float]]:
+    return [(label, math.exp(-cost)) for cost, label in sorted(met)[:k]]
+
+
 def beam_search(tree: LabelTree, conditionals: Array, k: int, beam: int) -> list[tuple[int, float]]:
     """The k most probable of the labels met when of each level only the ``beam`` best inner nodes are opened.
 
@@ -142,4 +191,4 @@ def beam_search(tree: LabelTree, conditionals: Array, k: int, beam: int) -> list
         level = []
         for cost, node in inner[:beam]:
             level += [(cost - conditionals[child], child) for child in children_of(tree, node)]
-    return [(label, math.exp(-cost)) for cost, label in sorted(met)[:k]]
+    return _best_of(met, k)

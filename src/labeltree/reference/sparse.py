@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 
 from labeltree.config import Config
 from labeltree.nodes.chunks import chunk_starts
+from labeltree.nodes.kind import Facts
 from labeltree.nodes.sparse.defaults import choose_cost
 from labeltree.nodes.sparse.fitting import SparseParameters
 from labeltree.nodes.sparse.solvers import solver_of
@@ -195,10 +196,11 @@ def rows_of(tree: LabelTree, node: int, examples: Sequence[Example]) -> list[int
     return [row for row in rows if parent in positive_nodes(tree, examples[row].labels)]
 
 
-def examples_per_label(examples: Sequence[Example]) -> float:
-    """The mean over the labels that occur."""
+def facts_of(tree: LabelTree, examples: Sequence[Example]) -> Facts:
+    """What the weight of the loss depends on."""
     labels = [label for example in examples for label in example.labels]
-    return len(labels) / max(1, len(set(labels)))
+    n_entries = sum(len(example.features) for example in examples)
+    return Facts(tree.n_labels, len(labels) / max(1, len(set(labels))), n_entries)
 
 
 def fit_weights(
@@ -210,7 +212,7 @@ def fit_weights(
     """
     bias, starts = initial_bias(tree, examples), chunk_starts(tree).tolist()
     n_passes = config.epochs if config.solver == "sgd" else config.max_iterations
-    cost = config.C or choose_cost(config, examples_per_label(examples))
+    cost = config.C or choose_cost(config, facts_of(tree, examples))
     fitted = {}
     for chunk, (first, last) in enumerate(itertools.pairwise(starts)):
         rows = rows_of(tree, first, examples)

@@ -42,8 +42,14 @@ def jobs() -> dict[str, Callable[[], None]]:
         for kind in KINDS.single():
             named[f"{kind}-{link}-search"] = partial(_ask_blank, kind, link)
             named[f"{kind}-{link}-other-searches"] = partial(_ask_blank_otherwise, kind, link)
+            named[f"{kind}-{link}-combined-search"] = partial(_ask_combined, kind, link)
         named |= {f"{tree}-{link}-tree": partial(_build, tree, link) for tree in BUILDERS}
-    return named | {"large-trees": _build_large, "ensembles": _ensembles, "formats": _formats}
+    return named | {
+        "large-trees": _build_large,
+        "ensembles": _ensembles,
+        "neighbours": _neighbours,
+        "formats": _formats,
+    }
 
 
 def _train_nodes(kind: str, link: str) -> None:
@@ -61,6 +67,14 @@ def _ask_blank_otherwise(kind: str, link: str) -> None:
     _ask_otherwise(model)
     _ask(model, normalize=True)
     _ask_otherwise(model, normalize=True)
+
+
+def _ask_combined(kind: str, link: str) -> None:
+    """Several trees, or one whose probabilities are mapped."""
+    model = _blank_model(kind, link, n_trees=2)
+    _ask(model)
+    _ask(model, normalize=True)
+    model.predict_arrays(_vectors(model)[:1], 1)
 
 
 def _build(tree: str, link: str) -> None:
@@ -91,6 +105,12 @@ def _ensembles() -> None:
     _ask(ensemble)
     _ask_otherwise(ensemble)
     ensemble.label_trees[0].cost(_rows().Y)
+
+
+def _neighbours() -> None:
+    model = _train(neighbours=5)
+    model.neighbours(_TEXTS[:1], 1)
+    pickle.loads(pickle.dumps(model)).predict(_TEXTS[:2], 1)
 
 
 def _formats() -> None:
@@ -144,7 +164,8 @@ def compile_all(folder: Path | None = None, processes: int = 0) -> Warmed:
 def jobs_ahead(config: Config) -> list[str]:
     """What training comes to last: another process can compile that, while this one reads the data."""
     build = [f"{config.tree}-{config.link}-tree"] if config.tree in BUILDERS else []
-    return build + [f"{kind}-{config.link}-search" for kind in KINDS.parts_of(config.nodes)]
+    search = [f"{kind}-{config.link}-search" for kind in KINDS.parts_of(config.nodes)]
+    return build + search + ["neighbours"] * (config.neighbours > 0)
 
 
 def collect_seldom() -> None:
@@ -188,7 +209,7 @@ def _tree_input(tree: str, link: str, pool: Pool) -> TreeInput:
     return TreeInput(_rows(), [f"label{i}" for i in range(_N_LABELS)], config, pool)
 
 
-def _blank_model(kind: str, link: str) -> Model:
+def _blank_model(kind: str, link: str, n_trees: int = 1) -> Model:
     """Two labels as likely as each other, made without the kernels that train."""
     import numpy as np
 
@@ -206,7 +227,7 @@ def _blank_model(kind: str, link: str) -> Model:
     bias = LINKS[link].first_bias(np.array([1.0, 0.5, 0.5]), tree, 2.0)
     expert = TreeExpert(tree, kind, KINDS[kind].blank(tree, 2, bias, config), 2, link)
     counts = np.ones(2, np.int64)
-    return Model(config, features, StringTable.from_strings(["a", "b"]), counts, 2, [expert])
+    return Model(config, features, StringTable.from_strings(["a", "b"]), counts, 2, [expert] * n_trees)
 
 
 def _ask(model: Model, **how: Any) -> None:

@@ -258,7 +258,7 @@ def test_predict_returns_only_labels_that_were_found() -> None:
         ({"search": None}, "but is None"),
         ({"search": "beam", "beam": 0}, "beam must be at least 1, but is 0"),
         ({"search": "exact", "beam": -3}, "beam must be at least 1, but is -3"),
-        ({"beam": 10}, "beam=10 has no effect where search is exact: it needs search=beam"),
+        ({"beam": 10}, "beam=10 has no effect where search is auto: it needs search=beam"),
         ({"search": "beam", "beam": 2.5}, "but is 2.5"),
         ({"search": "beam", "beam": True}, "but is True"),
         ({"search": "beam", "k": None, "threshold": 0.1}, "search beam cannot find them"),
@@ -273,8 +273,11 @@ def test_bad_arguments(arguments: dict[str, Any], message: str) -> None:
 def test_the_comparison_counts_what_is_missed() -> None:
     model, X = make_model([two_branches()]), sparse_rows([{}, {1: 1.0}], N_FEATURES)
     labels = LabelRows(np.array([0, 1, 1]), np.array([2], np.int32), 5)
-    exact, narrow, wide = compare_searches(model, X, labels, (1, 3), (1, 2))
-    assert (exact.beam, narrow.beam, wide.beam) == (NO_BEAM, 1, 2)
+    exact, auto, narrow, wide = compare_searches(model, X, labels, (1, 3), (1, 2))
+    assert (exact.beam, auto.beam, narrow.beam, wide.beam) == (NO_BEAM, NO_BEAM, 1, 2)
+    assert [each.title for each in (exact, auto, narrow)] == ["exact", "auto", "beam 1"]
+    assert [each.rows_proven for each in (exact, auto, narrow, wide)] == [1.0, 1.0, 0.0, 1.0]
+    assert auto.precision == exact.precision
     assert exact.precision == wide.precision == {"p@1": 0.5, "p@3": pytest.approx(1 / 6)}
     assert narrow.precision == {"p@1": 0.0, "p@3": 0.0}
     assert (narrow.rows_that_differ, narrow.labels_missed) == (1.0, pytest.approx(1 / 3))
@@ -346,13 +349,18 @@ def test_predict_and_test(files: tuple[str, str], capsys: pytest.CaptureFixture[
 def test_compare_search(files: tuple[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     header, *lines = output_of(capsys, "compare-search", *files)
     assert header.split()[:5] == ["search", "P@1", "P@3", "P@5", "µs/row"]
-    assert [line.split("  ")[0] for line in lines] == ["exact", *(f"beam {n}" for n in (1, 2, 5, 10, 20, 50))]
+    assert [line.split("  ")[0] for line in lines] == [
+        "exact",
+        "auto",
+        *(f"beam {n}" for n in (1, 2, 5, 10, 20, 50)),
+    ]
     table = tmp_path / "missed.tsv"
     arguments = ["compare-search", *files, "--beam", "1,50", "-k", "3", "--missed", str(table)]
     facts = json.loads(output_of(capsys, *arguments, "--json")[-1])
     assert (facts["examples"], facts["k"]) == (64, 3)
-    exact, narrow, wide = facts["searches"]
-    assert (exact["search"], narrow["beam"], wide["beam"]) == ("exact", 1, 50)
+    exact, auto, narrow, wide = facts["searches"]
+    assert (exact["search"], auto["search"], narrow["beam"], wide["beam"]) == ("exact", "auto", 1, 50)
+    assert exact["rows_proven"] == auto["rows_proven"] == wide["rows_proven"] == 1.0 > narrow["rows_proven"]
     assert wide["rows_that_differ"] == wide["labels_missed"] == 0
     assert wide["p@3"] == exact["p@3"]
     assert narrow["rows_that_differ"] == 1.0
@@ -366,8 +374,8 @@ def test_compare_search(files: tuple[str, str], tmp_path: Path, capsys: pytest.C
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("predict", "--beam", "3"), "beam=3 has no effect where search is exact: it needs search=beam"),
-        (("test", "--beam", "10"), "beam=10 has no effect where search is exact"),
+        (("predict", "--beam", "3"), "beam=3 has no effect where search is auto: it needs search=beam"),
+        (("test", "--beam", "10"), "beam=10 has no effect where search is auto"),
         (("predict", "--search", "beam", "--beam", "0"), "0"),
         (("predict", "--search", "depth"), "depth"),
         (

@@ -13,6 +13,7 @@ from labeltree.kernels.arithmetic import prefetch_rows, score_rows, sum_rows
 from labeltree.kernels.jit import inlined
 from labeltree.kernels.search.exact import (
     finish_scores,
+    in_tree,
     log_of_least,
     log_of_probability,
     prepare_row,
@@ -50,6 +51,11 @@ _read = DENSE_TABLE.reader()
 @inlined
 def nodes_at(table, indices, values):
     """What the table of a tree stands for, whatever the rows."""
+    return _read(table, ())
+
+
+@in_tree.of(DenseNodes)
+def _in_tree_dense(nodes, table):
     return _read(table, ())
 
 

@@ -24,6 +24,11 @@ _MANY_SIBLINGS = 4096  # ... unless they are larger
 
 
 @generic
+def in_tree(nodes, table):
+    """The nodes of another tree of the same kind, for the same rows."""
+
+
+@generic
 def prepared_size(nodes):
     """How many 32-bit numbers :func:`prepare_row` fills; what they mean is the nodes' own affair."""
 
@@ -136,11 +141,25 @@ def keep_best(best_log, best_label, found, k, log_probability, label):
 
 
 @inlined
-def search_topk(nodes, link, indptr, indices, values, k, threshold, out_ids, out_probabilities):
+def best_inner(n_children, first, n, scores):
+    """Which of n siblings is the most probable one that has children; -1 if none has."""
+    best = -1
+    for c in range(n):
+        if n_children[first + c] > 0 and (best < 0 or scores[c] > scores[best]):
+            best = c
+    return best
+
+
+@inlined
+def search_topk(
+    nodes, link, indptr, indices, values, k, threshold, budget, out_ids, out_probabilities, out_exact
+):
     """The k most probable labels of each row (Algorithm 2: uniform-cost search), best first.
 
     The queue holds inner nodes only: a leaf competes at once for the k places, and the search ends when no
-    inner node is as probable as the k-th label. Fills -1 and 0 where fewer labels reach the threshold.
+    inner node is as probable as the k-th label. Fills -1 and 0 where fewer labels reach the threshold. A row
+    that has opened ``budget`` nodes ends as soon as it has k labels, and until then goes from each node
+    straight on to its best child; ``out_exact`` says where the labels are proven to be the best ones.
     """
     first_child, n_children, label = nodes.first_child, nodes.n_children, nodes.label
     least_log = log_of_least(nodes, threshold)
@@ -152,30 +171,39 @@ def search_topk(nodes, link, indptr, indices, values, k, threshold, out_ids, out
     for row in range(len(indptr) - 1):
         prepare_row(nodes, indices, values, indptr[row], indptr[row + 1], prepared)
         score_alone(nodes, link, np.int32(0), prepared, scores)
-        found = 0
-        size = 0
+        found, size, n_opened = 0, 0, 0
         if n_children[0] == 0:
             found = keep_best(best_log, best_label, found, k, scores[0], label[0])
         else:
             size = push(queue_log, queue_node, size, scores[0], 0)
+        out_exact[row] = True
         while size > 0:
             top, node = queue_log[0], queue_node[0]
             if top < least_log or (found == k and top < -best_log[0]):
                 break
+            if n_opened >= budget and found == k:
+                out_exact[row] = False
+                break
             size = pop(queue_log, queue_node, size)
-            first, n = first_child[node], n_children[node]
-            if size + n > len(queue_log):
-                queue_log = np.concatenate((queue_log, np.empty(len(queue_log) + n, np.float32)))
-                queue_node = np.concatenate((queue_node, np.empty(len(queue_node) + n, np.int32)))
-            score_children(nodes, link, first, n, prepared, scores)
-            for c in range(n):
-                log_probability = top + scores[c]
-                if log_probability < least_log or (found == k and log_probability < -best_log[0]):
-                    continue
-                if n_children[first + c] == 0:
-                    found = keep_best(best_log, best_label, found, k, log_probability, label[first + c])
-                else:
-                    size = push(queue_log, queue_node, size, log_probability, first + c)
+            while node >= 0:
+                n_opened += 1
+                first, n = first_child[node], n_children[node]
+                if size + n > len(queue_log):
+                    queue_log = np.concatenate((queue_log, np.empty(len(queue_log) + n, np.float32)))
+                    queue_node = np.concatenate((queue_node, np.empty(len(queue_node) + n, np.int32)))
+                score_children(nodes, link, first, n, prepared, scores)
+                best = best_inner(n_children, first, n, scores) if n_opened > budget else -1
+                for c in range(n):
+                    log_probability = top + scores[c]
+                    if log_probability < least_log or (found == k and log_probability < -best_log[0]):
+                        continue
+                    if n_children[first + c] == 0:
+                        found = keep_best(best_log, best_label, found, k, log_probability, label[first + c])
+                    elif c != best:
+                        size = push(queue_log, queue_node, size, log_probability, first + c)
+                node = -1
+                if best >= 0:
+                    top, node = top + scores[best], first + best
         for place in range(k):
             out_ids[row, place] = -1
             out_probabilities[row, place] = 0.0
@@ -188,7 +216,9 @@ def search_topk(nodes, link, indptr, indices, values, k, threshold, out_ids, out
 
 
 @inlined
-def search_row(nodes, link, indices, values, n, norm, k, threshold, out_ids, out_probabilities):
+def search_row(
+    nodes, link, indices, values, n, norm, k, threshold, budget, out_ids, out_probabilities, out_exact
+):
     """:func:`search_topk` of one row, the first ``n`` entries, which are checked and normalised first.
 
     Returns what is wrong with them (nothing is found then), or CANONICAL.
@@ -197,18 +227,22 @@ def search_row(nodes, link, indices, values, n, norm, k, threshold, out_ids, out
     if code == CANONICAL:
         if norm != NORM_NONE:
             normalize_row(values, 0, n, norm)
-        search_prepared(nodes, link, indices, values, n, k, threshold, out_ids, out_probabilities)
+        search_prepared(
+            nodes, link, indices, values, n, k, threshold, budget, out_ids, out_probabilities, out_exact
+        )
     return code
 
 
 @inlined
-def search_prepared(nodes, link, indices, values, n, k, threshold, out_ids, out_probabilities):
+def search_prepared(
+    nodes, link, indices, values, n, k, threshold, budget, out_ids, out_probabilities, out_exact
+):
     """:func:`search_topk` of the first ``n`` entries; False, and nothing is found, if n is negative."""
     if n >= 0:
         indptr = np.zeros(2, np.int64)
         indptr[1] = n
         rows = frozen(indptr), frozen(indices), frozen(values)
-        search_topk(nodes, link, *rows, k, threshold, out_ids, out_probabilities)
+        search_topk(nodes, link, *rows, k, threshold, budget, out_ids, out_probabilities, out_exact)
     return n >= 0
 
 

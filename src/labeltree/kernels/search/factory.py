@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from labeltree.kernels.addresses import frozen
 from labeltree.kernels.jit import kernel_of
 from labeltree.kernels.search.beam import search_beam
+from labeltree.kernels.search.combined import search_combined, trees_at
 from labeltree.kernels.search.exact import (
     score_labels,
     search_above,
@@ -28,6 +29,7 @@ class Kernels(NamedTuple):
     beam: Callable[..., None]
     above: Callable[..., int]
     labels: Callable[..., None]
+    combined: Callable[..., None]
 
 
 @functools.lru_cache(None, typed=True)  # links without fields are equal, but for their types
@@ -38,30 +40,36 @@ def make_kernels(kind: str, nodes_at: Callable[..., Any], link: Any) -> Kernels:
     """
 
     @kernel_of(kind, link)
-    def topk(table, indptr, indices, values, k, threshold, out_ids, out_probabilities):
+    def topk(table, indptr, indices, values, k, threshold, budget, out_ids, out_probabilities, out_exact):
         """:func:`.exact.search_topk`."""
-        nodes = nodes_at(table, indices, values)
-        search_topk(nodes, link, indptr, indices, values, k, threshold, out_ids, out_probabilities)
+        nodes, rows = nodes_at(table, indices, values), (indptr, indices, values)
+        search_topk(nodes, link, *rows, k, threshold, budget, out_ids, out_probabilities, out_exact)
 
     @kernel_of(kind, link)
-    def topk_row(table, indices, values, n, norm, k, threshold, out_ids, out_probabilities):
+    def topk_row(
+        table, indices, values, n, norm, k, threshold, budget, out_ids, out_probabilities, out_exact
+    ):
         """:func:`.exact.search_row`."""
         nodes = nodes_at(table, frozen(indices), frozen(values))
-        return search_row(nodes, link, indices, values, n, norm, k, threshold, out_ids, out_probabilities)
+        return search_row(
+            nodes, link, indices, values, n, norm, k, threshold, budget, out_ids, out_probabilities, out_exact
+        )
 
     @kernel_of(kind, link)
-    def topk_text(table, text_table, text, k, threshold, out_ids, out_probabilities):
+    def topk_text(table, text_table, text, k, threshold, budget, out_ids, out_probabilities, out_exact):
         """:func:`.exact.search_prepared` of a short text."""
         n = transform_text(text_table, frozen(text))
         indices, values = row_at(text_table)
         nodes = nodes_at(table, frozen(indices), frozen(values))
-        return search_prepared(nodes, link, indices, values, n, k, threshold, out_ids, out_probabilities)
+        return search_prepared(
+            nodes, link, indices, values, n, k, threshold, budget, out_ids, out_probabilities, out_exact
+        )
 
     @kernel_of(kind, link)
-    def beam(table, indptr, indices, values, k, beam, threshold, out_ids, out_probabilities):
+    def beam(table, indptr, indices, values, k, beam, threshold, out_ids, out_probabilities, out_exact):
         """:func:`.beam.search_beam`."""
-        nodes = nodes_at(table, indices, values)
-        search_beam(nodes, link, indptr, indices, values, k, beam, threshold, out_ids, out_probabilities)
+        nodes, rows = nodes_at(table, indices, values), (indptr, indices, values)
+        search_beam(nodes, link, *rows, k, beam, threshold, out_ids, out_probabilities, out_exact)
 
     @kernel_of(kind, link)
     def above(table, indptr, indices, values, row, threshold, out_indptr, out_ids, out_probabilities):
@@ -76,4 +84,16 @@ def make_kernels(kind: str, nodes_at: Callable[..., Any], link: Any) -> Kernels:
         nodes = nodes_at(table, indices, values)
         score_labels(nodes, link, indptr, indices, values, label_indptr, labels, out_probabilities)
 
-    return Kernels(topk, topk_row, topk_text, beam, above, labels)
+    @kernel_of(kind, link)
+    def combined(
+        table, indptr, indices, values, vote_indptr, vote_ids, votes, k, threshold, budget,
+        out_ids, out_probabilities, out_exact,
+    ):  # fmt: skip
+        """:func:`.combined.search_combined`, of trees in a table."""
+        trees, rows, lists = trees_at(table, ()), (indptr, indices, values), (vote_indptr, vote_ids, votes)
+        nodes = nodes_at(trees.tables, indices, values)  # of the first
+        search_combined(
+            nodes, trees, link, rows, lists, k, threshold, budget, out_ids, out_probabilities, out_exact
+        )
+
+    return Kernels(topk, topk_row, topk_text, beam, above, labels, combined)

@@ -16,6 +16,7 @@ from labeltree.kernels.addresses import Layout
 from labeltree.kernels.jit import inlined
 from labeltree.kernels.search.exact import (
     finish_scores,
+    in_tree,
     log_of_least,
     prepare_row,
     prepared_size,
@@ -64,6 +65,11 @@ def nodes_at(table, indices, values):
         np.empty(_STAGE, np.int64),
     )
     return _read(table, (indices, values, lookups))
+
+
+@in_tree.of(SparseNodes)
+def _in_tree_sparse(nodes, table):
+    return _read(table, (nodes.indices, nodes.values, nodes.lookups))
 
 
 @prepared_size.of(SparseNodes)

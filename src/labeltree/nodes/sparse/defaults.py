@@ -17,6 +17,7 @@ GROUP = 64  # labels below one parent
 # One level is the most accurate tree, but each label is then trained on all rows: as many labels and as many
 # products (of a row's features and all labels) as that is worth.
 FLAT_LABELS, FLAT_PRODUCTS = 1000, 2e9
+FLAT_COST = 0.6
 
 
 def has_rare_labels(examples_per_label: float) -> bool:
@@ -41,7 +42,10 @@ def choose_arity(config: Config, n_labels: int, examples_per_label: float) -> in
     return math.ceil((n_labels / group) ** (1 / n_levels))
 
 
-def choose_cost(config: Config, examples_per_label: float) -> float:
-    """The weight ``C`` of the loss."""
+def choose_cost(config: Config, facts: Facts) -> float:
+    """The weight ``C`` of the loss: less where each label has all rows, and so many negative examples."""
     cost = solver_of(config).default_cost
-    return 2.0 * cost if has_rare_labels(examples_per_label) else cost
+    if has_rare_labels(facts.examples_per_label):
+        cost *= 2.0
+    is_flat = facts.n_labels <= (config.max_leaves or choose_max_leaves(config, facts))
+    return FLAT_COST * cost if is_flat else cost

@@ -40,7 +40,7 @@ class _Sparse(NodeKind):
         return dataclasses.replace(
             config,
             arity=config.arity or choose_arity(config, facts.n_labels, facts.examples_per_label),
-            C=config.C or choose_cost(config, facts.examples_per_label),
+            C=config.C or choose_cost(config, facts),
         )
 
     def fit(self, given: FitInput) -> Fit:
@@ -50,6 +50,9 @@ class _Sparse(NodeKind):
 
     def calibrated(self, parameters: SparseParameters, map: NDArray[np.float32]) -> SparseParameters:
         return parameters._replace(calibration=map)
+
+    def is_calibrated(self, parameters: SparseParameters) -> bool:
+        return parameters.calibration.tolist() != [1.0, 1.0, 0.0]
 
     def needs(self, rows: TrainingRows, shape: Shape, config: Config, tree: LabelTree | None) -> Needs:
         """The largest task is the root's: weights and duals of up to a chunk of its children, on all rows.

@@ -1,0 +1,68 @@
+"""Experts that know all labels of a row whose probability is not 0, which are few."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+
+import numpy as np
+from numpy.typing import NDArray
+
+from labeltree.data.rows import Arrays
+from labeltree.experts.expert import Above, Expert, Labels
+from labeltree.query import Query
+
+
+class ListingExpert(Expert):
+    """Answers every question from its lists."""
+
+    lists_all = True
+    scores_alike = True
+
+    @abstractmethod
+    def nonzero(self, arrays: Arrays) -> Above:
+        """All labels of each row whose probability is not 0."""
+
+    def topk(
+        self, arrays: Arrays, query: Query, out_ids: NDArray[np.int32], out_probabilities: NDArray[np.float32]
+    ) -> NDArray[np.bool_]:
+        out_ids[:], out_probabilities[:] = -1, 0.0
+        lengths, ids, probabilities = self.nonzero(arrays)
+        ends = np.cumsum(lengths)
+        for row, (begin, end) in enumerate(zip(ends - lengths, ends, strict=True)):
+            own, values = ids[begin:end], probabilities[begin:end]
+            best = np.argsort(-values, kind="stable")[: query.k]
+            best = best[values[best] >= query.threshold]
+            n = len(best)
+            out_ids[row, :n], out_probabilities[row, :n] = own[best], values[best]
+            if n < query.k and query.threshold <= 0.0:  # labels of probability 0, the lowest first
+                others = np.setdiff1d(np.arange(min(self.n_labels, query.k + len(own))), own)
+                more = others[: query.k - n]
+                out_ids[row, n : n + len(more)] = more
+        return np.ones(len(out_ids), np.bool_)
+
+    def above(self, arrays: Arrays, query: Query) -> Above:
+        lengths, ids, probabilities = self.nonzero(arrays)
+        if query.threshold <= 0.0:
+            return self._all_labels(lengths, ids, probabilities)
+        keep = probabilities >= query.threshold
+        rows = np.repeat(np.arange(len(lengths)), lengths)[keep]
+        return np.bincount(rows, minlength=len(lengths)), ids[keep], probabilities[keep]
+
+    def score(self, arrays: Arrays, labels: Labels, query: Query) -> NDArray[np.float32]:
+        lengths, ids, probabilities = self.nonzero(arrays)
+        keys = np.repeat(np.arange(len(lengths)), lengths) * self.n_labels + ids
+        wanted = np.repeat(np.arange(len(lengths)), np.diff(labels[0])) * self.n_labels + labels[1]
+        place = np.minimum(np.searchsorted(keys, wanted), max(len(keys) - 1, 0))
+        if not len(keys):
+            return np.zeros(len(wanted), np.float32)
+        is_listed = (keys[place] == wanted) & (labels[1] >= 0)
+        return np.where(is_listed, probabilities[place], np.float32(0.0))
+
+    def _all_labels(
+        self, lengths: NDArray[np.int64], ids: NDArray[np.int32], probabilities: NDArray[np.float32]
+    ) -> Above:
+        """Every label has at least the probability 0."""
+        n_rows, n_labels = len(lengths), self.n_labels
+        values = np.zeros((n_rows, n_labels), np.float32)
+        values[np.repeat(np.arange(n_rows), lengths), ids] = probabilities
+        return np.full(n_rows, n_labels), np.tile(np.arange(n_labels, dtype=np.int32), n_rows), values.ravel()

@@ -1,0 +1,153 @@
+"""Neighbours as an expert: labels are as probable as similar training rows have them."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from labeltree.data.rows import Arrays, LabelRows, SparseRows, read_only_rows
+from labeltree.errors import CorruptedModelError
+from labeltree.experts.expert import Above, Saved, Similar, Trained
+from labeltree.experts.job import ExpertNeeds, stage
+from labeltree.experts.listing import ListingExpert
+from labeltree.experts.neighbours_index import (
+    BYTES_PER_ENTRY,
+    IndexTensors,
+    build_index,
+    open_index,
+    take_index,
+)
+from labeltree.kernels.neighbours.search import (
+    INDEX_TABLE,
+    MOST_POSTINGS,
+    ONE,
+    SCRATCH_TABLE,
+    find_neighbours,
+    vote_labels,
+)
+
+if TYPE_CHECKING:
+    from labeltree.experts.job import TrainingJob
+
+_BYTES_WHILE_BUILDING = 40  # for each entry of the rows
+
+
+class NeighboursExpert(ListingExpert):
+    """The training rows and their labels.
+
+    A label's probability is the share of the rows with it among the ``n_neighbours`` most similar rows, each
+    counted by the third power of its similarity and by its weight.
+    """
+
+    kind = plural = "neighbours"
+    usual_share = 0.3
+
+    def __init__(self, index: IndexTensors, n_labels: int, n_neighbours: int) -> None:
+        self.n_labels, self.n_neighbours, self.index = n_labels, n_neighbours, index
+        opened = open_index(index)
+        self.n_candidates = opened.n_candidates
+        self._fields = dict(
+            by_column=opened.by_column,
+            by_row=opened.by_row,
+            frequent=index.frequent,
+            levels=np.round(index.levels.astype(np.float64) * ONE).astype(np.int64),
+            label_start=index.label_start,
+            labels=index.labels,
+            weight=index.weight if len(index.weight) else np.ones(index.n_rows, np.float32),
+            n_candidates=opened.n_candidates,
+        )
+        self._table = INDEX_TABLE.table(**self._fields)
+        self._of_thread = threading.local()
+
+    def without(self, rows: NDArray[np.int64]) -> NeighboursExpert:
+        """The same, as if it had never seen some of its rows."""
+        weight = np.array(self._fields["weight"])
+        weight[rows] = 0.0
+        return NeighboursExpert(self.index._replace(weight=weight), self.n_labels, self.n_neighbours)
+
+    def nonzero(self, arrays: Arrays) -> Above:
+        n_rows, row = len(arrays[0]) - 1, 0
+        indptr = np.zeros(n_rows + 1, np.int64)
+        capacity = max(1024, 128 * n_rows)
+        ids, votes = np.empty(capacity, np.int32), np.empty(capacity, np.float32)
+        given = self._table, self._scratch(), *read_only_rows(arrays), self.n_neighbours
+        while (row := vote_labels(*given, row, indptr, ids, votes)) < n_rows:
+            ids, votes = np.concatenate([ids, ids]), np.concatenate([votes, votes])
+        return np.diff(indptr), ids[: indptr[-1]], votes[: indptr[-1]]
+
+    def similar_rows(self, arrays: Arrays, n: int) -> Similar:
+        shape = len(arrays[0]) - 1, n
+        rows, similarities = np.empty(shape, np.int32), np.empty(shape, np.float32)
+        find_neighbours(self._table, self._scratch(), *read_only_rows(arrays), n, rows, similarities)
+        return rows, similarities
+
+    def _scratch(self) -> NDArray[np.int64]:
+        """The table of this thread's memory: as many places as there are rows would take too long to make."""
+        try:
+            return self._of_thread.table
+        except AttributeError:
+            most_labels = int(np.diff(self.index.label_start).max(initial=1))
+            arrays = dict(
+                sums=np.zeros(self.index.n_rows, np.uint16),
+                votes=np.zeros(self.n_labels, np.float64),
+                weights=np.zeros(len(self.index.frequent), np.int64),
+                touched=np.empty(MOST_POSTINGS + 1, np.int32),
+                of_touched=np.empty(MOST_POSTINGS, np.uint16),
+                label_keys=np.empty(min(self.n_labels, self.n_neighbours * most_labels), np.int64),
+            )
+            self._of_thread.arrays, self._of_thread.table = arrays, SCRATCH_TABLE.table(**arrays)
+            return self._of_thread.table
+
+    @property
+    def parameter_bytes(self) -> int:
+        return sum(array.nbytes for array in self.index)
+
+    def statistics(self) -> dict[str, Any]:
+        index = self.index
+        return {
+            "n_indexed_rows": index.n_rows,
+            "n_neighbours": self.n_neighbours,
+            "index_bytes": index.index_bytes,
+            "label_bytes": self.parameter_bytes - index.index_bytes,
+            "n_listed_columns": int(np.count_nonzero(index.column_lengths)),
+            "n_frequent_columns": len(index.frequent),
+        }
+
+    def tensors(self, number: int) -> dict[str, NDArray]:
+        return {f"neighbours.{number}.{name}": array for name, array in self.index._asdict().items()}
+
+    @classmethod
+    def from_saved(cls, saved: Saved) -> NeighboursExpert:
+        index = take_index(saved.tensors, f"neighbours.{saved.number}", saved.n_features, saved.n_labels)
+        if not saved.config.neighbours:
+            raise CorruptedModelError("there are neighbours, but the config has neighbours=0")
+        return cls(index, saved.n_labels, saved.config.neighbours)
+
+    @classmethod
+    def needs(cls, job: TrainingJob, *, closely: bool) -> ExpertNeeds:
+        if not job.config.neighbours:
+            return ExpertNeeds()
+        X, Y, _ = job.rows
+        n_bytes = int(BYTES_PER_ENTRY * len(X.indices)) + Y.indptr.nbytes + Y.indices.nbytes
+        return ExpertNeeds(n_bytes, n_bytes, _BYTES_WHILE_BUILDING * len(X.indices))
+
+    @classmethod
+    def build(
+        cls, X: SparseRows, Y: LabelRows, weight: NDArray[np.float32], n_neighbours: int
+    ) -> NeighboursExpert:
+        """For these rows; :meth:`without` some of them it can be asked as if it had not seen them."""
+        return cls(build_index(X, Y, weight), Y.n_labels, n_neighbours)
+
+    @classmethod
+    def train(cls, job: TrainingJob) -> Sequence[Trained]:
+        if not job.config.neighbours:
+            return []
+        job.report(stage("neighbours", job.config, 0.0))
+        expert = cls.build(*job.rows, job.config.neighbours)
+        job.report(stage("neighbours", job.config, 1.0))
+        numbers = job.held_out.numbers
+        return [Trained(expert, expert.without(numbers) if len(numbers) else None)]

@@ -1,0 +1,1 @@
+"""Lists of ids in few bits, and the most similar training rows of a row by them."""

@@ -1,0 +1,108 @@
+"""The best labels of a row so far, and its votes, in a search of several trees."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from labeltree.kernels.jit import inlined
+from labeltree.kernels.search.exact import keep_best, pop
+
+HIGHER = 1 + 1e-5  # bounds are a bit high, as sums and logarithms are rounded
+LABELS, VOTES = range(2)  # of Answer.size
+
+
+class Answer(NamedTuple):
+    """A row's best labels so far, a heap as :func:`.exact.keep_best` makes it; and a heap of its votes."""
+
+    average: NDArray[np.float32]  # (k,)
+    label: NDArray[np.int32]
+    vote: NDArray[np.float64]  # (most votes of a row,)
+    place: NDArray[np.int64]  # of the vote among those of all rows
+    size: NDArray[np.int64]  # (2,) labels, votes
+
+
+@inlined
+def make_answer(k, n_votes):
+    return Answer(
+        np.empty(k, np.float32), np.empty(k, np.int32), np.empty(n_votes, np.float64),
+        np.empty(n_votes, np.int64), np.zeros(2, np.int64),
+    )  # fmt: skip
+
+
+@inlined
+def worst_of(answer, least):
+    """The average that a label must reach."""
+    return -answer.average[0] if answer.size[LABELS] == len(answer.label) else least
+
+
+@inlined
+def offer(answer, evidence, total, least, label):
+    """To the best labels; impossible ones come later."""
+    average = np.float32(evidence / total)
+    if average > 0.0 and average >= least:
+        found, k = answer.size[LABELS], len(answer.label)
+        answer.size[LABELS] = keep_best(answer.average, answer.label, found, k, average, label)
+
+
+@inlined
+def largest_vote(answer):
+    return answer.vote[0] if answer.size[VOTES] > 0 else 0.0
+
+
+@inlined
+def add_impossible(answer, n_labels):
+    """Where there are places left: all labels of probability 0, from the lowest on."""
+    n_found, k = answer.size[LABELS], len(answer.label)
+    if n_found == k:
+        return
+    taken = np.sort(-answer.label[:n_found])
+    found, place = n_found, 0
+    for label in range(n_labels):
+        if place < n_found and taken[place] == label:
+            place += 1
+        elif found < k:
+            found = keep_best(answer.average, answer.label, found, k, np.float32(0.0), label)
+        else:
+            break
+    answer.size[LABELS] = found
+
+
+@inlined
+def write_answer(answer, map, threshold, out_ids, out_probabilities):
+    """Best first; -1 and 0 where there are no more labels of at least the threshold."""
+    out_ids[:], out_probabilities[:] = -1, 0.0
+    found = answer.size[LABELS]
+    for place in range(found - 1, -1, -1):
+        probability = mapped(map, -answer.average[0])
+        if probability >= threshold:
+            out_ids[place], out_probabilities[place] = -answer.label[0], probability
+        found = pop(answer.average, answer.label, found)
+
+
+@inlined
+def mapped(map, average):
+    """The probability of a label whose evidence has this average."""
+    if len(map) == 0:
+        return np.float32(average)
+    p = np.float64(average)
+    log_odds = map[0] * math.log(p) - map[1] * math.log1p(-p) + map[2]
+    return np.float32(1.0 / (1.0 + math.exp(-log_odds)))
+
+
+@inlined
+def least_average(map, threshold):
+    """No label of a lower average reaches the threshold; a bit low. By halving: the map has no inverse."""
+    if threshold <= 0.0:
+        return np.float32(0.0)
+    low, high = 0.0, 1.0
+    for _ in range(60):
+        middle = 0.5 * (low + high)
+        if mapped(map, middle) < threshold:
+            low = middle
+        else:
+            high = middle
+    return np.float32(low / HIGHER)
