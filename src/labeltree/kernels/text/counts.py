@@ -57,7 +57,6 @@ def count_rows(
     column_of_word,
     column_of_bucket,
     keys,
-    n_before,
     out_indptr,
     out_indices,
     out_values,
@@ -65,10 +64,10 @@ def count_rows(
     """Rows of token ids to CSR rows of counts (or of sums of ``weights``, unless it is empty).
 
     ``column_of_word`` and ``column_of_bucket`` give the column of a token, or -1; an empty ``column_of_word``
-    leaves word ids as they are. Writes from entry ``n_before`` on and returns the next free one.
+    leaves word ids as they are. Returns the number of entries.
     """
     ranked = np.empty(MOST_RANKED, np.int64)
-    n_out, start = n_before, 0
+    n_out, start = 0, 0
     for i in range(len(row_end)):
         n = 0
         for k in range(start, row_end[i]):
@@ -96,23 +95,39 @@ def count_rows(
 
 
 @kernel
-def weigh_rows(indptr, indices, values, idf, tf, norm):
-    """Turn counts into weights in place: TF, times IDF (unless it is empty), then the rows' norm.
+def weigh_rows(indptr, indices, values, idf, tf, norm, block_end, block_weight):
+    """Turn counts into weights in place: TF, times IDF (unless it is empty), then the norm.
 
-    A row whose norm is 0 stays as it is.
+    Each block of columns, up to ``block_end``, has a norm and a weight of its own; several together are
+    normalised once more. What has a norm of 0 stays as it is.
     """
     for i in range(len(indptr) - 1):
-        start, end = indptr[i], indptr[i + 1]
-        for k in range(start, end):
-            value = np.float64(values[k])
-            if tf == TF_LOG:
-                value = 1.0 + np.log(value) if value != 1.0 else 1.0  # most are, and logarithms take long
-            elif tf == TF_BINARY:
-                value = 1.0
-            if len(idf) > 0:
-                value *= idf[indices[k]]
-            values[k] = value
-        normalize_row(values, start, end, norm)
+        start = indptr[i]
+        for b in range(len(block_end)):
+            end = start
+            while end < indptr[i + 1] and indices[end] < block_end[b]:
+                end += 1
+            weigh_block(indices, values, start, end, idf, tf)
+            normalize_row(values, start, end, norm)
+            if block_weight[b] != 1.0:
+                for k in range(start, end):
+                    values[k] *= block_weight[b]
+            start = end
+        if len(block_end) > 1:
+            normalize_row(values, indptr[i], indptr[i + 1], norm)
+
+
+@inlined
+def weigh_block(indices, values, start, end, idf, tf):
+    for k in range(start, end):
+        value = np.float64(values[k])
+        if tf == TF_LOG:
+            value = 1.0 + np.log(value) if value != 1.0 else 1.0  # most are, and logarithms take long
+        elif tf == TF_BINARY:
+            value = 1.0
+        if len(idf) > 0:
+            value *= idf[indices[k]]
+        values[k] = value
 
 
 @inlined
