@@ -339,6 +339,9 @@ def test_predict_and_test(files: tuple[str, str], capsys: pytest.CaptureFixture[
     narrow = output_of(capsys, "predict", *files, "-k", "5", "--search", "beam", "--beam", "1")
     assert {len(line.split("\t")) for line in exact} == {10}
     assert max(len(line.split("\t")) for line in narrow) < 10
+    in_json = output_of(capsys, "predict", *files, "--json", "--search", "beam", "--beam", "1")
+    assert not any(json.loads(line)["exact"] for line in in_json)
+    assert not any("exact" in json.loads(line) for line in output_of(capsys, "predict", *files, "--json"))
     scores = [
         json.loads(output_of(capsys, "test", *files, "--json", *how)[-1])
         for how in ((), ("--search", "beam", "--beam", "99"), ("--search", "beam", "--beam", "1"))

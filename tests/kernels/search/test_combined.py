@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from support.lists import Lister, random_votes
-from support.searches import N_FEATURES, Trees, biases_only, linked, links, random_rows
+from support.searches import N_FEATURES, Tight, Trees, biases_only, linked, links, random_rows
 from support.strategies import (
     feature_dicts,
     kept,
@@ -26,7 +26,7 @@ from labeltree.experts.combination import Combination
 from labeltree.experts.ensemble import Ensemble
 from labeltree.experts.expert import Found
 from labeltree.experts.tree_expert import TreeExpert
-from labeltree.query import NO_BEAM, Query, make_query
+from labeltree.query import Query, make_query
 from labeltree.reference import search as reference
 from labeltree.trees.shapes import build_complete, build_flat
 
@@ -173,16 +173,6 @@ def test_ties_go_to_the_lower_label(
         expected_ids, expected = reference.top_k(mixture.expected(features), k, threshold)
         assert ids[row].tolist() == expected_ids
         np.testing.assert_allclose(probabilities[row], expected, rtol=4e-6)
-
-
-class Tight(NamedTuple):
-    """A query whose budget is given."""
-
-    k: int
-    budget: int
-    threshold: np.float32 = np.float32(0.0)
-    normalize: bool = False
-    beam: int = NO_BEAM
 
 
 @settings(max_examples=150)
