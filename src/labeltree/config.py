@@ -125,6 +125,13 @@ class Config:
         group="features",
         needs=(_BLOCKS,),
     )
+    strongest: int = _parameter(
+        0,
+        "Of a row's character n-grams, and of its pairs, keep this many with the highest weights; 0: all.",
+        low=0,
+        group="features",
+        needs=(_BLOCKS,),
+    )
     tf: str = _parameter(
         "log",
         "Weight of a word that occurs n times: 1 + ln n, n, or 1.",

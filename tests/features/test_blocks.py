@@ -79,6 +79,30 @@ def test_blocks_have_norms_and_weights_of_their_own() -> None:
     np.testing.assert_allclose(np.linalg.norm(second), 1.0, rtol=1e-6)
 
 
+def test_the_strongest_of_a_block_are_kept() -> None:
+    texts = ["tea tea coffee", "tea cake", "cake coffee", "tea"]
+    features = fit(texts, char_weight=1.0, min_rows=1, strongest=2)
+    row = features.transform_texts(["tea coffee tea"])
+    assert [features.feature_name(column) for column in row.indices] == ["tea", "coffee", "tea*", "*tea"]
+    np.testing.assert_allclose(np.linalg.norm(row.values), 1.0, rtol=1e-6)
+
+
+def test_the_idf_of_unseen_rows_is_of_all_ngrams_not_of_the_kept_ones() -> None:
+    texts = [f"word{k} common rare{k % 9}" for k in range(60)]
+    values = {"char_weight": 0.7, "row_norm": "none", "tf": "binary"}
+    held_out = np.array([3, 5])
+    unseen = []
+    for strongest in (0, 8):
+        block = texts_to_block(texts)
+        features, _, rows, _ = TextFeatures.fit([block], make_config({**values, "strongest": strongest}))
+        part = features.as_unseen(rows, held_out)
+        names_of = map(features.feature_name, part.indices)
+        unseen.append(dict(zip(names_of, part.values.tolist(), strict=True)))
+    everything, kept = unseen
+    assert 0 < len(kept) < len(everything)
+    assert kept == pytest.approx({name: everything[name] for name in kept}, rel=0.02)
+
+
 def test_one_text_is_as_in_a_batch() -> None:
     features = fit(
         ["one two three", "one two", "über die brücke"], char_weight=0.7, pair_weight=0.4, min_rows=1

@@ -112,6 +112,7 @@ settings_grid = st.fixed_dictionaries(
         "char_ngrams": st.integers(2, 5),
         "pair_weight": st.sampled_from([0.0, 0.0, 0.4]),
         "min_rows": st.integers(1, 2),
+        "strongest": st.sampled_from([0, 0, 3]),
         "tf": st.sampled_from(["log", "count", "binary"]),
         "idf": st.booleans(),
         "row_norm": st.sampled_from(["l2", "mean", "none"]),
@@ -142,7 +143,8 @@ def test_fit_and_transform_agree_with_reference(
     good, split = split_all(train, config)
     assert bad_lines.skipped == len(train) - len(good)
     expected = reference.fit_lines(split, config)
-    valid = [is_utf8(word) for word in expected.words]
+    ngrams = [part for block in expected.blocks for part in block if isinstance(part, bytes)]
+    valid = [is_utf8(string) for string in [*expected.words, *ngrams]]
     assert features.words.strings() == [word.decode() for word in expected.words if is_utf8(word)]
     assert [name.encode() for name in table.strings()] == expected.labels
     assert as_lists(label_rows) == expected.label_rows
@@ -339,7 +341,7 @@ def test_hashes_stay_what_saved_models_expect() -> None:
 @settings(max_examples=100)
 def test_held_out_rows_are_as_unseen(texts: list[bytes], values: dict[str, Any], n: int) -> None:
     """As features of the other rows alone would make them; with min_count 1, else rows count, not words."""
-    config = Config(**values | {"min_count": 1})
+    config = Config(**values | {"min_count": 1, "strongest": 0})
     texts = [text.decode("utf-8", "ignore").encode() for text in texts]
     texts, _ = split_all(texts, config)
     held_out = np.arange(min(n, len(texts)), dtype=np.int64)

@@ -52,6 +52,7 @@ class ShortText:
             pair_records=pairs.table.arrays.records if pairs else _NO_SLOTS,
             block_end=features.block_end,
             block_weight=features.block_weight,
+            block_most=features.block_most,
             tf=features._tf,
             norm=features._norm,
             words=words,

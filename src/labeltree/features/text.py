@@ -42,7 +42,7 @@ from labeltree.features.short_text import SHORT_TEXT, ShortText
 from labeltree.features.splitting import split_block
 from labeltree.features.strings import StringTable
 from labeltree.features.vectors import NORM_CODES
-from labeltree.kernels.text.counts import NORM_NONE, TF_BINARY, TF_COUNT, TF_LOG, weigh_rows
+from labeltree.kernels.text.counts import NORM_NONE, TF_BINARY, TF_COUNT, TF_LOG, drop_zeros, weigh_rows
 from labeltree.storage.tensors import take_tensor
 
 TF_CODES = {"count": TF_COUNT, "log": TF_LOG, "binary": TF_BINARY}
@@ -74,11 +74,13 @@ class TextFeatures(Features):
         self.column_of_bucket = read_only(column_of_bucket)
         self.idf = read_only(idf)  # (n_columns,)
         self.n_columns = len(idf)
-        # (1 + n_blocks,) where the columns of the words and of each block end, and what they weigh
+        # (1 + n_blocks,) where the columns of the words and of each block end, what they weigh, and how many
+        # entries of a row are kept; 0: all
         ends = np.cumsum([-len(block.table) for block in reversed(self.blocks)], dtype=np.int64)[::-1]
         self.block_end = read_only(np.append(ends, 0) + self.n_columns)
         weights = [1.0, *(getattr(config, block.weight) for block in self.blocks)]
         self.block_weight = read_only(np.array(weights, np.float32))
+        self.block_most = read_only(np.array([0, *(config.strongest for _ in self.blocks)], np.int64))
         self._tf = TF_COUNT if config.weighted_words else TF_CODES[config.tf]
         self._norm = NORM_CODES[config.row_norm]
         self._of_thread = threading.local()
@@ -106,7 +108,7 @@ class TextFeatures(Features):
         rows = _training_rows(chunks, columns, blocks, [tokens_of for _, tokens_of in fits])
         idf = _idf(config, document_frequency(rows), rows.n_rows)
         features = cls(config, columns.words, columns.column_of_bucket, idf, blocks)
-        features._weigh(rows)
+        rows = features._weighed(rows)
         return Fitted(features, labels, rows, collected.rows(len(labels)))
 
     def given_rows(self, X: Any) -> SparseRows:
@@ -122,18 +124,27 @@ class TextFeatures(Features):
     def as_unseen(self, rows: SparseRows, held_out: NDArray[np.int64]) -> SparseRows:
         """Without the columns that too few other rows have, and with the others' IDF.
 
-        A word is known if ``min_count`` other rows have it, however often it is in them.
+        A word is known if ``min_count`` other rows have it, however often it is in them. Where rows keep the
+        strongest of a block, what they have lost does not come back.
         """
         part = super().as_unseen(rows, held_out)
-        frequency = document_frequency(rows) - document_frequency(part)
+        frequency = self._frequency(rows) - document_frequency(part)
         lengths = np.diff(self.block_end, prepend=0)
         least = np.repeat([self.config.min_count, *(self.config.min_rows for _ in self.blocks)], lengths)
         part = keep_entries(part, (frequency >= least)[part.indices])
         # The weights of blocks are in the rows already. Norms are made anew, so what rows were divided by
         # before does not matter.
         change = _idf(self.config, frequency, rows.n_rows - part.n_rows) / self.idf
-        self._weigh(part, change / np.repeat(self.block_weight, lengths), TF_COUNT)
-        return part
+        return self._weighed(part, change / np.repeat(self.block_weight, lengths), TF_COUNT)
+
+    def _frequency(self, rows: SparseRows) -> NDArray[np.int64]:
+        """How many training rows have each column; of blocks the rows may keep a part, but the IDF knows."""
+        frequency = document_frequency(rows)
+        first = int(self.block_end[0])
+        if self.config.strongest and self.config.idf:
+            idf = self.idf[first:].astype(np.float64)
+            frequency[first:] = np.rint((1 + rows.n_rows) * np.exp(1.0 - idf) - 1)
+        return frequency
 
     def feature_name(self, column: int) -> str:
         """A word, ``*ing`` of n-grams of characters, two words; buckets have no better name than a number."""
@@ -172,8 +183,7 @@ class TextFeatures(Features):
                 chunks.append(joined(tokens, list(zip(self.block_end.tolist(), parts, strict=False))))
                 collected.add(find_labels(labels, strangers, batch), batch.label_end)
         rows = count_tokens(chunks, read_only(_NO_COLUMNS), self.column_of_bucket, self.n_columns)
-        self._weigh(rows)
-        return rows, collected.rows(len(labels))
+        return self._weighed(rows), collected.rows(len(labels))
 
     def transform_texts(self, texts: Sequence[str]) -> SparseRows:
         """Rows of features. Words that look like labels are words here."""
@@ -214,18 +224,28 @@ class TextFeatures(Features):
             raise CorruptedModelError(f"features.idf is not {n_columns} positive numbers up to {MOST_IDF:g}")
         return cls(config, words, column_of_bucket, idf, blocks)
 
-    def _weigh(self, rows: SparseRows, idf: NDArray[np.float32] | None = None, tf: int | None = None) -> None:
-        """With this IDF and TF, or the features' own."""
+    def _weighed(
+        self, rows: SparseRows, idf: NDArray[np.float32] | None = None, tf: int | None = None
+    ) -> SparseRows:
+        """With this IDF and TF, or the features' own; in the same arrays."""
+        indptr, indices, values, n_columns = rows
         weigh_rows(
-            read_only(rows.indptr),
-            read_only(rows.indices),
-            rows.values,
+            read_only(indptr),
+            read_only(indices),
+            values,
             self.idf if idf is None else read_only(idf),
             self._tf if tf is None else tf,
             self._norm,
             self.block_end,
             self.block_weight,
+            self.block_most,
         )
+        if self.block_most[-1]:
+            n = drop_zeros(indptr, indices, values)
+            # Gives the rest back without a copy.
+            indices.resize(n, refcheck=False)
+            values.resize(n, refcheck=False)
+        return SparseRows(indptr, indices, values, n_columns)
 
     def short_text(self, text: str) -> tuple[ShortText, bytes] | None:
         """None too where a text is too long or not a good one, or the words have hashes of their own."""

@@ -197,8 +197,11 @@ def weigh_row(counts: Row, fitted: Fitted, config: Config) -> Row:
     weights = [1.0, *(weight for weight in (config.char_weight, config.pair_weight) if weight > 0)]
     row: Row = {}
     start = 0
-    for end, weight in zip(fitted.block_end, weights, strict=False):
+    for b, (end, weight) in enumerate(zip(fitted.block_end, weights, strict=False)):
         block = {c: functions[tf](n) * fitted.idf[c] for c, n in counts.items() if start <= c < end}
+        if b > 0 and config.strongest:  # words are all kept
+            kept = sorted(block, key=lambda column: (-block[column], column))[: config.strongest]
+            block = {column: block[column] for column in sorted(kept)}
         row |= {c: weight * value for c, value in normalize_row(block, config.row_norm).items()}
         start = end
     return normalize_row(row, config.row_norm) if len(fitted.block_end) > 1 else row

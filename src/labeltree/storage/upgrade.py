@@ -47,6 +47,7 @@ ADDED: dict[int, dict[str, Any]] = {
         char_ngrams=4,
         pair_weight=0.0,
         min_rows=2,
+        strongest=0,
     ),
     3: dict(),
 }

@@ -5,7 +5,14 @@ from __future__ import annotations
 import numpy as np
 
 from labeltree.kernels.jit import inlined, kernel
-from labeltree.kernels.sorting import MOST_RANKED, make_key, number_of, place_of, sort_keys
+from labeltree.kernels.sorting import (
+    MOST_RANKED,
+    make_key,
+    number_of,
+    place_of,
+    select_largest,
+    sort_keys,
+)
 from labeltree.kernels.text.packing import MIX_1, MIX_2, U32
 
 # Ids of tokens: words from 0 on, n-gram bucket b is FIRST_BUCKET - b.
@@ -95,12 +102,15 @@ def count_rows(
 
 
 @kernel
-def weigh_rows(indptr, indices, values, idf, tf, norm, block_end, block_weight):
+def weigh_rows(indptr, indices, values, idf, tf, norm, block_end, block_weight, block_most):
     """Turn counts into weights in place: TF, times IDF (unless it is empty), then the norm.
 
     Each block of columns, up to ``block_end``, has a norm and a weight of its own; several together are
-    normalised once more. What has a norm of 0 stays as it is.
+    normalised once more. What has a norm of 0 stays as it is. Of a block's entries all but the ``block_most``
+    largest become 0, unless that is 0.
     """
+    count = np.empty(256, np.int64)
+    bits = values.view(np.uint32)
     for i in range(len(indptr) - 1):
         start = indptr[i]
         for b in range(len(block_end)):
@@ -108,6 +118,8 @@ def weigh_rows(indptr, indices, values, idf, tf, norm, block_end, block_weight):
             while end < indptr[i + 1] and indices[end] < block_end[b]:
                 end += 1
             weigh_block(indices, values, start, end, idf, tf)
+            if 0 < block_most[b] < end - start:
+                drop_weakest(values, bits, start, end, block_most[b], count)
             normalize_row(values, start, end, norm)
             if block_weight[b] != 1.0:
                 for k in range(start, end):
@@ -128,6 +140,31 @@ def weigh_block(indices, values, start, end, idf, tf):
         if len(idf) > 0:
             value *= idf[indices[k]]
         values[k] = value
+
+
+@inlined
+def drop_weakest(values, bits, start, end, n_kept, count):
+    """All but the ``n_kept`` largest of positive values become 0; ties go to the lower column."""
+    limit, n_equal = select_largest(bits[start:end], n_kept, count)
+    for k in range(start, end):
+        if bits[k] == limit:
+            n_equal -= 1
+        if bits[k] < limit or (bits[k] == limit and n_equal < 0):
+            values[k] = 0.0
+
+
+@kernel
+def drop_zeros(indptr, indices, values):
+    """Take entries that are 0 out of the rows, in place; returns how many are left."""
+    n, k = 0, 0
+    for i in range(len(indptr) - 1):
+        while k < indptr[i + 1]:
+            if values[k] != 0.0:
+                indices[n], values[n] = indices[k], values[k]
+                n += 1
+            k += 1
+        indptr[i + 1] = n
+    return n
 
 
 @inlined

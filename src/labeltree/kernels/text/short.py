@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from labeltree.kernels.addresses import Layout, frozen
 from labeltree.kernels.jit import helper, inlined
 from labeltree.kernels.text.blocks import PAIR_BYTES, cut_ngrams, gather_pairs
-from labeltree.kernels.text.counts import add_ngrams, count_rows, weigh_rows
+from labeltree.kernels.text.counts import add_ngrams, count_rows, drop_zeros, weigh_rows
 from labeltree.kernels.text.packing import Pieces
 from labeltree.kernels.text.strings import find_strings
 from labeltree.kernels.text.words import DONE, TextOptions, split_row
@@ -36,6 +36,7 @@ class ShortArrays(NamedTuple):
     pair_records: NDArray[np.uint64]
     block_end: NDArray[np.int64]
     block_weight: NDArray[np.float32]
+    block_most: NDArray[np.int64]
     tf: int
     norm: int
     words: Pieces  # ... and what a text is taken apart into
@@ -88,9 +89,10 @@ def transform_text(table, buffer):
         indices,
         values,
     )
-    weigh_rows(
-        indptr, indices, values, arrays.idf, arrays.tf, arrays.norm, arrays.block_end, arrays.block_weight
-    )
+    ends, weights_of, most = arrays.block_end, arrays.block_weight, arrays.block_most
+    weigh_rows(indptr, indices, values, arrays.idf, arrays.tf, arrays.norm, ends, weights_of, most)
+    if most[-1] > 0:
+        drop_zeros(indptr, indices, values)
     return indptr[1]
 
 
