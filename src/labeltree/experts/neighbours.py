@@ -44,7 +44,7 @@ class NeighboursExpert(ListingExpert):
     """
 
     kind = plural = "neighbours"
-    usual_share = 0.3
+    usual_share = 0.25
 
     def __init__(self, index: IndexTensors, n_labels: int, n_neighbours: int) -> None:
         self.n_labels, self.n_neighbours, self.index = n_labels, n_neighbours, index
