@@ -95,7 +95,7 @@ class Config:
         needs=(_NGRAMS,),
     )
     char_weight: float = _parameter(
-        0.0,
+        0.7,
         "Weight of character n-grams of words, a block of features beside the words; 0: none.",
         low=0.0,
         high=1e3,
@@ -111,7 +111,7 @@ class Config:
         needs=(_CHAR_BLOCK,),
     )
     pair_weight: float = _parameter(
-        0.0,
+        0.4,
         "Weight of pairs of neighbouring words, another block; 0: none.",
         low=0.0,
         high=1e3,
@@ -126,7 +126,7 @@ class Config:
         needs=(_BLOCKS,),
     )
     strongest: int = _parameter(
-        0,
+        50,
         "Of a row's character n-grams, and of its pairs, keep this many with the highest weights; 0: all.",
         low=0,
         group="features",
@@ -343,7 +343,7 @@ class Config:
         1, "Trees of the ensemble; their probabilities are averaged.", low=1, high=1000, group="training"
     )
     neighbours: int = _parameter(
-        0,
+        50,
         "Similar training rows whose labels count beside the trees; 0: none, and none are kept.",
         low=0,
         high=1000,
@@ -395,9 +395,12 @@ def _check_values(values: Mapping[str, Any]) -> None:
         ) from error
 
 
-# The paper's Appendix E.4: online SGD, arity 2, at most 100 leaves per parent, dim 500, eps 0.001; and what
+# What the defaults lie between: one tree on words, and all that helps on a CPU. Then the
+# paper's Appendix E.4: online SGD, arity 2, at most 100 leaves per parent, dim 500, eps 0.001; and what
 # fastText's supervised mode does by default with the loss hs.
 PRESETS: dict[str, dict[str, Any]] = {
+    "fast": dict(char_weight=0.0, pair_weight=0.0, max_leaves=64, neighbours=0),
+    "best": dict(trees=4),
     "paper": dict(
         nodes="dense",
         tree="kmeans",
@@ -411,6 +414,8 @@ PRESETS: dict[str, dict[str, Any]] = {
         l2=0.002,
         epochs=30,
         tokens="spaces",
+        char_weight=0.0,
+        pair_weight=0.0,
         tf="count",
         idf=True,
         row_norm="mean",
@@ -429,6 +434,8 @@ PRESETS: dict[str, dict[str, Any]] = {
         l2=0.0,
         epochs=5,
         tokens="spaces",
+        char_weight=0.0,
+        pair_weight=0.0,
         lowercase=False,
         tf="count",
         idf=False,

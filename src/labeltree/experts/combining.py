@@ -46,9 +46,10 @@ def combine(trained: Sequence[Trained], held_out: HeldOut, pool: Pool) -> Combin
 
 
 def _groups(experts: Sequence[Expert]) -> NDArray[np.int64]:
-    """(n_experts,) the number of each one's group."""
-    titles = list(dict.fromkeys((expert.kind, expert.title) for expert in experts))
-    return np.array([titles.index((expert.kind, expert.title)) for expert in experts])
+    """(n_experts,) the number of each one's group: of one kind, and as the data chose."""
+    whats = [(expert.kind, expert.title, dict(expert.chosen)) for expert in experts]
+    distinct = [what for number, what in enumerate(whats) if what not in whats[:number]]
+    return np.array([distinct.index(what) for what in whats])
 
 
 def _usual_shares(experts: Sequence[Expert], groups: NDArray[np.int64]) -> NDArray[np.float64]:

@@ -15,7 +15,7 @@ from labeltree.config import Config
 from labeltree.data.rows import LabelRows, SparseRows, TrainingRows, pointers
 from labeltree.features.features import Features
 
-PART = 10  # one row in so many ...
+PART = 5  # one row in so many ...
 MOST = 5000  # ... which is enough for a few numbers
 LEAST = 50
 LEAST_ROWS = PART * LEAST  # of all

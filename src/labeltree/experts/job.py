@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from labeltree.config import Config
 from labeltree.data.rows import TrainingRows
 from labeltree.experts.held_out import HeldOut
+from labeltree.nodes.kind import Facts
 from labeltree.parallel import Pool
 
 if TYPE_CHECKING:
@@ -56,7 +57,9 @@ class TrainingJob(NamedTuple):
     rows: TrainingRows
     label_names: Sequence[str]
     config: Config  # as it was given: a 0 leaves a value to the data
+    facts: Facts  # by which the data chooses
     resolved: Mapping[str, Config]  # of each kind of nodes, with what the data chose
     held_out: HeldOut
+    n_compared: int  # columns by which rows are similar, the first ones
     pool: Pool
     report: Callback = lambda progress: None

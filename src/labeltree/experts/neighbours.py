@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from labeltree.data.rows import Arrays, LabelRows, SparseRows, read_only_rows
+from labeltree.data.rows import Arrays, LabelRows, SparseRows, keep_entries, read_only_rows
 from labeltree.errors import CorruptedModelError
 from labeltree.experts.expert import Above, Saved, Similar, Trained
 from labeltree.experts.job import ExpertNeeds, stage
@@ -147,7 +147,9 @@ class NeighboursExpert(ListingExpert):
         if not job.config.neighbours:
             return []
         job.report(stage("neighbours", job.config, 0.0))
-        expert = cls.build(*job.rows, job.config.neighbours)
+        X, Y, weight = job.rows
+        X = keep_entries(X, X.indices < job.n_compared)._replace(n_columns=job.n_compared)
+        expert = cls.build(X, Y, weight, job.config.neighbours)
         job.report(stage("neighbours", job.config, 1.0))
         if not expert.index.column_lengths.any():  # every column is in most rows, as in dense vectors
             return []

@@ -45,7 +45,7 @@ LENGTHS = np.array([*range(129), *(int(128 * 2 ** (i / 14)) for i in range(1, 12
 class IndexTensors(NamedTuple):
     """What a model file holds of the index; a list's length is a place in LENGTHS."""
 
-    column_lengths: NDArray[np.uint8]  # (n_columns,)
+    column_lengths: NDArray[np.uint8]  # (n_columns,) of those that are compared, the first ones
     column_lists: NDArray[np.uint8]  # of rows
     row_lengths: NDArray[np.uint8]  # (n_rows,) or, where no column is frequent, none
     row_lists: NDArray[np.uint8]  # of places in `frequent`
@@ -217,6 +217,10 @@ def take_index(saved: Mapping[str, NDArray], prefix: str, n_columns: int, n_labe
     if len(labels) and not 0 <= labels.min() <= labels.max() < n_labels:
         raise CorruptedModelError(f"{prefix}.labels are not below {n_labels}")
     frequent, levels = take("frequent", np.int32), take("levels", np.float32, N_LEVELS)
+    column_lengths = take("column_lengths", np.uint8)
+    if len(column_lengths) > n_columns:
+        raise CorruptedModelError(f"{prefix}.column_lengths has more than {n_columns} columns")
+    n_columns = len(column_lengths)
     if len(frequent) and (frequent[0] < 0 or frequent[-1] >= n_columns or np.any(np.diff(frequent) <= 0)):
         raise CorruptedModelError(f"{prefix}.frequent are not rising columns below {n_columns}")
     if not np.all((levels >= 0) & (levels <= 1)):
@@ -225,7 +229,7 @@ def take_index(saved: Mapping[str, NDArray], prefix: str, n_columns: int, n_labe
     if len(weight) not in (0, n_rows) or not np.all((weight >= 0) & np.isfinite(weight)):
         raise CorruptedModelError(f"{prefix}.weight is not {n_rows} numbers of at least 0")
     tensors = IndexTensors(
-        take("column_lengths", np.uint8, n_columns), take("column_lists", np.uint8),
+        column_lengths, take("column_lists", np.uint8),
         take("row_lengths", np.uint8, n_rows if len(frequent) else 0), take("row_lists", np.uint8),
         frequent, levels, label_start, labels, weight,
     )  # fmt: skip

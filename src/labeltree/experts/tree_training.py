@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import time
 from collections.abc import Callable
 from typing import Any
@@ -14,7 +15,7 @@ from labeltree.experts.expert import Trained
 from labeltree.experts.job import Callback, ExpertNeeds, Progress, TrainingJob, stage
 from labeltree.experts.tree_expert import TreeExpert
 from labeltree.nodes import KINDS
-from labeltree.nodes.kind import Fit, FitInput, FitProgress, Parameters
+from labeltree.nodes.kind import MAX_LEAVES, Fit, FitInput, FitProgress, Parameters
 from labeltree.tree import LabelTree
 from labeltree.trees import BUILDERS
 from labeltree.trees.builder import TreeInput, build_tree, builder_of
@@ -34,7 +35,8 @@ def train_trees(job: TrainingJob) -> list[Trained]:
     for number in range(config.trees):
         built: dict[Any, LabelTree] = {}
         seed = tree_seed(config.seed, number)
-        for kind, own in given.items():
+        for kind, first in given.items():
+            own = first if number == 0 else first._replace(config=_other_shape(kind, job))
             tell, shape = _tell_building(config, number, job.report), _what_shapes(own.config)
             tell(0.0)
             if shape not in built:  # kinds of nodes may have the same tree
@@ -49,6 +51,14 @@ def train_trees(job: TrainingJob) -> list[Trained]:
             trained.append(_calibrated(kind, tree, fit, job))
             trained[-1].expert.chosen = chosen_by_data(config, own.config)
     return trained
+
+
+def _other_shape(kind: str, job: TrainingJob) -> Config:
+    """Of the trees after the first: if that has one level, as the data chose, others like it add nothing."""
+    asked, own = job.config, job.resolved[kind]
+    if asked.max_leaves or own.max_leaves < job.facts.n_labels:
+        return own
+    return KINDS[kind].resolve(dataclasses.replace(asked, max_leaves=MAX_LEAVES), job.facts)
 
 
 def _calibrated(kind: str, tree: LabelTree, fit: Fit, job: TrainingJob) -> Trained:

@@ -37,6 +37,11 @@ class Features(ABC):
     column_weight: NDArray[np.float32] = np.empty(0, np.float32)  # what `prepared` multiplies by, if any ...
     norm_of_rows: int  # ... and the code of how it scales a row
 
+    @property
+    def n_compared(self) -> int:
+        """The first so many columns say how similar rows are."""
+        return self.n_columns
+
     @classmethod
     def recognises(cls, X: Any) -> bool:
         """Whether what someone has in memory can only be meant for these."""

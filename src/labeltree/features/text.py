@@ -85,6 +85,11 @@ class TextFeatures(Features):
         self._norm = NORM_CODES[config.row_norm]
         self._of_thread = threading.local()
 
+    @property
+    def n_compared(self) -> int:
+        """Blocks beside the words would make rows no more similar, but lists much longer."""
+        return int(self.block_end[0])
+
     @classmethod
     def content(cls, X: Any) -> Iterator[Block]:
         return text_blocks(X)

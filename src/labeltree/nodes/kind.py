@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from labeltree.kernels.search.factory import Kernels
     from labeltree.nodes.links import Link
 
+MAX_LEAVES = 64  # labels below one parent, where there are many
 Parameters: TypeAlias = Any  # a NamedTuple of arrays, of the kind's own
 
 

@@ -109,9 +109,16 @@ def _make_job(data: TrainingData, rows: TrainingRows, config: Config, pool: Pool
     """What the config leaves to the data is chosen here, once."""
     kinds = KINDS.parts_of(config.nodes)
     facts = Facts(rows.Y.n_labels, rows.Y.examples_per_label, len(rows.X.indices))
-    resolved = {kind: KINDS[kind].resolve(config, facts) for kind in kinds}
-    held_out = hold_out(data.features, rows, config)
-    return TrainingJob(rows, data.labels.strings(), config, resolved, held_out, pool)
+    return TrainingJob(
+        rows=rows,
+        label_names=data.labels.strings(),
+        config=config,
+        facts=facts,
+        resolved={kind: KINDS[kind].resolve(config, facts) for kind in kinds},
+        held_out=hold_out(data.features, rows, config),
+        n_compared=data.features.n_compared,
+        pool=pool,
+    )
 
 
 def _make_model(

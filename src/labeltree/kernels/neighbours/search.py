@@ -91,6 +91,8 @@ def _choose_lists(index, scratch, indices, values, start, end, work):
     """
     lists, frequent, weights = index.by_column, index.frequent, scratch.weights
     keys, places, buffer = work.keys, work.places, work.buffer
+    while end > start and indices[end - 1] >= len(lists.length):  # columns that are not in the index
+        end -= 1
     scale = _scale_of_row(values, start, end)
     n, n_postings, n_frequent = 0, 0, 0
     for e in range(start, end):

@@ -14,6 +14,7 @@ from labeltree.nodes import LINKS
 from labeltree.nodes.chunks import CHUNK_CHILDREN, MAX_CHUNKS
 from labeltree.nodes.dense.quantized import DenseParameters, QuantizedParameters, quantize
 from labeltree.nodes.kind import (
+    MAX_LEAVES,
     Facts,
     Fit,
     FitInput,
@@ -26,7 +27,7 @@ from labeltree.nodes.kind import (
 )
 from labeltree.tree import LabelTree, Shape
 
-ARITY, MAX_LEAVES = 16, 64
+ARITY = 16
 
 
 class _Dense(NodeKind):

@@ -8,12 +8,11 @@ from __future__ import annotations
 import math
 
 from labeltree.config import Config
-from labeltree.nodes.kind import Facts
+from labeltree.nodes.kind import MAX_LEAVES, Facts
 from labeltree.nodes.sparse.solvers import solver_of
 
 FEW_EXAMPLES = 10  # of a label
 FEW_CHILDREN, MANY_CHILDREN = 16, 64  # of a node
-GROUP = 64  # labels below one parent
 # One level is the most accurate tree, but each label is then trained on all rows: as many labels and as many
 # products (of a row's features and all labels) as that is worth.
 FLAT_LABELS, FLAT_PRODUCTS = 1000, 2e9
@@ -29,7 +28,7 @@ def has_rare_labels(examples_per_label: float) -> bool:
 def choose_max_leaves(config: Config, facts: Facts) -> int:
     """All labels below the root where that is worth its cost; an arity asks for more levels."""
     is_small = facts.n_labels <= FLAT_LABELS and facts.n_labels * facts.n_entries <= FLAT_PRODUCTS
-    return max(GROUP, facts.n_labels) if is_small and not config.arity else GROUP
+    return max(MAX_LEAVES, facts.n_labels) if is_small and not config.arity else MAX_LEAVES
 
 
 def choose_arity(config: Config, n_labels: int, examples_per_label: float) -> int:
