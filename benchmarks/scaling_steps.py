@@ -116,7 +116,7 @@ def _predict(model: Any, X: SparseRows, Y: LabelRows, options: dict[str, Any]) -
         began = time.thread_time()  # CPU time: other programs on the machine disturb less
         model.predict_arrays(X, 5, threads=1, **options)
         batch.append((time.thread_time() - began) / X.n_rows * 1e6)
-    rows = [_row(X, i) for i in range(min(N_SINGLE, X.n_rows))]
+    rows = [row_of(X, i) for i in range(min(N_SINGLE, X.n_rows))]
     model.predict_arrays(rows[0], 5, threads=1, **options)  # single rows have kernels of their own
     single = np.empty(len(rows))
     for i, row in enumerate(rows):
@@ -141,7 +141,7 @@ def indicator(Y: LabelRows) -> Any:
     return csr_matrix((ones, Y.indices, Y.indptr), shape=(Y.n_rows, Y.n_labels))
 
 
-def _row(X: SparseRows, i: int) -> SparseRows:
+def row_of(X: SparseRows, i: int) -> SparseRows:
     part = slice(X.indptr[i], X.indptr[i + 1])
     return SparseRows(X.indptr[i : i + 2] - X.indptr[i], X.indices[part], X.values[part], X.n_columns)
 

@@ -168,7 +168,7 @@ def test_a_parameter_without_effect_is_an_error() -> None:
         small(lr=0.3).fit(TRAIN_TEXTS, TRAIN_LABELS)
     with pytest.raises(ParameterError, match="tf=count has no effect where input is vectors"):
         small(tf="count").fit(np.eye(4), [0, 1, 0, 1])
-    with pytest.raises(ParameterError, match="beam=3 has no effect where search is exact"):
+    with pytest.raises(ParameterError, match="beam=3 has no effect where search is auto"):
         small(beam=3).fit(TRAIN_TEXTS, TRAIN_LABELS)
 
 

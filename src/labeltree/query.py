@@ -24,10 +24,10 @@ IF_UNKNOWN = (WITH_LABELS, "nothing")  # what a row gets that has no word or fea
 ALL = 0  # as a k: no limit but the threshold
 MOST_RANKS = 1_000_000
 _WIDEST = 1 << 31  # more than any tree has nodes, and kernels can count so far
-# Inner nodes that a search may open in each tree until it ends unproven. Rows of real data need a tenth, so
-# that nearly all are proven; a row that is unsure among very many labels costs no more than this.
-_BUDGET = 200
-_BUDGET_PER_LABEL = 40
+# Inner nodes of each tree that a search may open before it ends unproven. Of real data more than 99 % of rows
+# need less than half of it; a row that is unsure among very many labels costs no more than this.
+_BUDGET = 400
+_BUDGET_PER_LABEL = 4
 
 
 class Query(NamedTuple):

@@ -27,6 +27,7 @@ from labeltree.features.strings import StringTable
 from labeltree.features.vectors import VectorFeatures
 from labeltree.model import Model
 from labeltree.nodes.dense.quantized import DenseParameters
+from labeltree.query import NO_BEAM
 from labeltree.reference import search as reference
 
 N_FEATURES = 6
@@ -36,6 +37,16 @@ ZERO = np.float32(0.0)
 
 
 CLOSE = dict(rtol=1e-4, atol=1e-6)
+
+
+class Tight(NamedTuple):
+    """A query whose budget is given."""
+
+    k: int
+    budget: int
+    threshold: np.float32 = ZERO
+    normalize: bool = False
+    beam: int = NO_BEAM
 
 
 class Case(NamedTuple):

@@ -220,8 +220,10 @@ def predict(
     bad_lines = BadLines(skip=skip_bad_lines)
     for rows, _ in stream_rows(loaded.features, loaded.labels, input, fmt, bad_lines):
         answers, is_exact = loaded.answer(rows, query, threads)
-        in_json = as_json and prediction_json(answers, loaded.knows(rows), is_exact)
-        print_lines(in_json or prediction_lines(answers))
+        if as_json:
+            print_lines(prediction_json(answers, loaded.knows(rows), is_exact))
+        else:
+            print_lines(prediction_lines(answers))
     report_skipped(bad_lines.skipped, bad_lines.messages)
 
 

@@ -32,6 +32,8 @@ class Ensemble:
         self.experts, self.combination = experts, combination
         self.total_weight = float(combination.weights.sum())
         self.searched = [number for number, expert in enumerate(experts) if not expert.lists_all]
+        pairs = zip(combination.weights.tolist(), experts, strict=True)
+        self._listed = [(weight, expert) for weight, expert in pairs if expert.lists_all and weight > 0.0]
         # The only expert, where its probabilities are the answer.
         self.single = experts[0] if len(experts) == 1 and not len(combination.map) else None
         self.trees = combine_trees(experts, combination) if self.single is None else None
@@ -139,8 +141,7 @@ class Ensemble:
     def _votes(self, arrays: Arrays) -> Votes:
         """What the experts say that list all their labels, with their weights."""
         n_rows = len(arrays[0]) - 1
-        pairs = zip(self.combination.weights.tolist(), self.experts, strict=True)
-        lists = [(weight, expert.nonzero(arrays)) for weight, expert in pairs if expert.lists_all and weight]
+        lists = [(weight, expert.nonzero(arrays)) for weight, expert in self._listed]
         if not lists:
             return np.zeros(n_rows + 1, np.int64), *_NO_VOTES
         if len(lists) == 1:

@@ -254,7 +254,7 @@ def test_predict_returns_only_labels_that_were_found() -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"search": "breadth"}, "search must be one of exact, beam, but is 'breadth'"),
+        ({"search": "breadth"}, "search must be one of auto, exact, beam, but is 'breadth'"),
         ({"search": None}, "but is None"),
         ({"search": "beam", "beam": 0}, "beam must be at least 1, but is 0"),
         ({"search": "exact", "beam": -3}, "beam must be at least 1, but is -3"),
@@ -339,6 +339,9 @@ def test_predict_and_test(files: tuple[str, str], capsys: pytest.CaptureFixture[
     narrow = output_of(capsys, "predict", *files, "-k", "5", "--search", "beam", "--beam", "1")
     assert {len(line.split("\t")) for line in exact} == {10}
     assert max(len(line.split("\t")) for line in narrow) < 10
+    in_json = output_of(capsys, "predict", *files, "--json", "--search", "beam", "--beam", "1")
+    assert not any(json.loads(line)["exact"] for line in in_json)
+    assert not any("exact" in json.loads(line) for line in output_of(capsys, "predict", *files, "--json"))
     scores = [
         json.loads(output_of(capsys, "test", *files, "--json", *how)[-1])
         for how in ((), ("--search", "beam", "--beam", "99"), ("--search", "beam", "--beam", "1"))

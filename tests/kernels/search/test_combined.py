@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from support.lists import Lister, random_votes
-from support.searches import N_FEATURES, Trees, biases_only, linked, links, random_rows
+from support.searches import N_FEATURES, Tight, Trees, biases_only, linked, links, random_rows
 from support.strategies import (
     feature_dicts,
     kept,
@@ -26,7 +26,7 @@ from labeltree.experts.combination import Combination
 from labeltree.experts.ensemble import Ensemble
 from labeltree.experts.expert import Found
 from labeltree.experts.tree_expert import TreeExpert
-from labeltree.query import NO_BEAM, Query, make_query
+from labeltree.query import Query, make_query
 from labeltree.reference import search as reference
 from labeltree.trees.shapes import build_complete, build_flat
 
@@ -175,16 +175,6 @@ def test_ties_go_to_the_lower_label(
         np.testing.assert_allclose(probabilities[row], expected, rtol=4e-6)
 
 
-class Tight(NamedTuple):
-    """A query whose budget is given."""
-
-    k: int
-    budget: int
-    threshold: np.float32 = np.float32(0.0)
-    normalize: bool = False
-    beam: int = NO_BEAM
-
-
 @settings(max_examples=150)
 @given(mixture=mixtures(), rows=rows_of_features, k=st.sampled_from([1, 3, 20]), budget=st.integers(0, 6))
 def test_what_is_called_proven_is_exact(
@@ -207,7 +197,7 @@ def test_what_is_called_proven_is_exact(
 @pytest.mark.parametrize("n_trees", [1, 3])
 def test_more_nodes_than_memory_was_taken_for(n_trees: int) -> None:
     """Rows that are unsure among thousands of labels: they begin again with more room, and still agree."""
-    tree = build_complete(np.ones(5000), 2)
+    tree = build_complete(np.ones(5000, np.int64), 2)
     trees: Trees = [
         (tree, random_parameters(tree, N_FEATURES, 3, seed, scale=0.01)) for seed in range(n_trees)
     ]

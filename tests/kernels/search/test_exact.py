@@ -10,12 +10,23 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
-from support.searches import CLOSE, N_FEATURES, ZERO, Case, biases_only, cases, tied_cases
+from support.searches import (
+    CLOSE,
+    N_FEATURES,
+    ZERO,
+    Case,
+    Tight,
+    biases_only,
+    cases,
+    make_model,
+    tied_cases,
+)
 from support.strategies import (
     chain_tree,
     kept,
     random_parameters,
     random_sparse,
+    sparse_rows,
     with_link,
 )
 
@@ -303,3 +314,52 @@ def test_a_row_without_features_gets_the_prior(n_features: int) -> None:
     prior = 1.0 / (1.0 + np.exp(-parameters.bias.astype(np.float64)))
     expected = prior[0] * prior[tree.leaf_of_label]
     assert_best(ids[0], probabilities[0], expected, 3, CLOSE)
+
+
+@settings(max_examples=200)
+@given(case=cases(), k=st.sampled_from([1, 2, 5, 200]), budget=st.integers(0, 8))
+def test_a_search_within_a_budget(case: Case, k: int, budget: int) -> None:
+    """What it calls proven is exact; else it has k labels of the right probabilities, like its twin."""
+    exact_ids, exact = topk(case, k)
+    ids, probabilities = np.empty_like(exact_ids), np.empty_like(exact)
+    is_exact = case.search.topk(case.arrays, Tight(k, budget), ids, probabilities)  # type: ignore[arg-type]
+    assert np.array_equal(ids[is_exact], exact_ids[is_exact])
+    assert np.array_equal(probabilities[is_exact], exact[is_exact])
+    for row in range(len(case.features)):
+        n_found = min(k, case.tree.n_labels)
+        found = ids[row, :n_found]
+        assert len(set(found.tolist())) == n_found
+        assert found.min() >= 0
+        np.testing.assert_allclose(probabilities[row, :n_found], case.marginals(row)[found], **case.close)
+        conditionals = reference.log_conditionals(
+            case.tree, case.parameters, case.features[row], link=case.link
+        )
+        if len(np.unique(conditionals.round(4))) < len(conditionals):
+            continue  # nodes that are equal but for rounding may be opened in another order
+        expected, is_proven = reference.within_budget(case.tree, conditionals, k, budget)
+        assert is_exact[row] == is_proven
+        with np.errstate(divide="ignore"):
+            logs = np.log([path for _, path in expected])
+        best = reference.probabilities_of(case.parameters, logs)
+        np.testing.assert_allclose(probabilities[row, :n_found], best, **case.close)
+
+
+def test_the_default_search_ends_where_a_row_is_unsure() -> None:
+    """All of 2,000 labels are as probable as each other, but for rounding."""
+    tree = build_complete(np.ones(2000, np.int64), 2)
+    model = make_model([(tree, random_parameters(tree, N_FEATURES, 4, seed=1, scale=1e-3))])
+    X = sparse_rows([{}, {1: 1.0}, {0: 2.0, 3: -1.0}], N_FEATURES)
+    ids, probabilities, is_exact = model.predict_arrays(X, 5, return_exact=True)
+    assert not is_exact.any()
+    assert (ids >= 0).all()
+    *_, is_exact = model.predict_arrays(X, 5, search="exact", return_exact=True)
+    assert is_exact.all()
+    for row in range(3):
+        alone = model.predict_arrays(
+            SparseRows(X.indptr[row : row + 2] - X.indptr[row], *(
+                array[X.indptr[row] : X.indptr[row + 1]] for array in (X.indices, X.values)
+            ), N_FEATURES), 5, return_exact=True,
+        )  # fmt: skip
+        assert np.array_equal(alone[0][0], ids[row])
+        assert np.array_equal(alone[1][0], probabilities[row])
+        assert alone[2].tolist() == [False]

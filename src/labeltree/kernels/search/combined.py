@@ -121,7 +121,7 @@ def _search_row(nodes, trees, link, rows, lists, row, turn, least, budget, opene
             label, tree = lists[1][answer.place[0]], _NO_TREE
             answer.size[VOTES] = pop(answer.vote, answer.place, answer.size[VOTES])
         else:
-            here = in_tree(nodes, _table(trees, tree))
+            here = nodes if n_trees == 1 else in_tree(nodes, _table(trees, tree))
             label = _go_on(
                 here, trees, link, lists, row, turn, tree, vote, least, is_late, opened, queues, answer
             )
