@@ -14,13 +14,24 @@ from typing import Any, NamedTuple
 
 from labeltree.errors import ParameterError, show
 from labeltree.nodes import KINDS, LINKS
-from labeltree.parameter import Need, Parameter, check, check_names, parsed, unmet_need, without_effect
+from labeltree.parameter import (
+    AboveZero,
+    Need,
+    Parameter,
+    check,
+    check_names,
+    parsed,
+    unmet_need,
+    without_effect,
+)
 from labeltree.trees import BUILDERS
 
 # What parameters need to have an effect.
 _TEXT = Need({"input": ("text",)})
 _COUNTED_WORDS = Need({"weighted_words": (False,)})
 _NGRAMS = Need({"word_ngrams": range(2, 9)})
+_CHAR_BLOCK = Need({"char_weight": AboveZero()})
+_BLOCKS = Need({"char_weight": AboveZero(), "pair_weight": AboveZero()})
 _LINK_OF_LOSS = Need({"link": LINKS.users_of("loss")})
 _DUAL = Need({"solver": ("dual",)})
 _SGD = Need({"solver": ("sgd",)})
@@ -82,6 +93,44 @@ class Config:
         high=1 << 28,
         group="features",
         needs=(_NGRAMS,),
+    )
+    char_weight: float = _parameter(
+        0.0,
+        "Weight of character n-grams of words, a block of features beside the words; 0: none.",
+        low=0.0,
+        high=1e3,
+        group="features",
+        needs=(_TEXT, _COUNTED_WORDS),
+    )
+    char_ngrams: int = _parameter(
+        4,
+        "Length of these n-grams; a space before and after a word counts.",
+        low=2,
+        high=8,
+        group="features",
+        needs=(_CHAR_BLOCK,),
+    )
+    pair_weight: float = _parameter(
+        0.0,
+        "Weight of pairs of neighbouring words, another block; 0: none.",
+        low=0.0,
+        high=1e3,
+        group="features",
+        needs=(_TEXT, _COUNTED_WORDS),
+    )
+    min_rows: int = _parameter(
+        2,
+        "Ignore character n-grams and pairs of words that fewer rows have.",
+        low=1,
+        group="features",
+        needs=(_BLOCKS,),
+    )
+    strongest: int = _parameter(
+        0,
+        "Of a row's character n-grams, and of its pairs, keep this many with the highest weights; 0: all.",
+        low=0,
+        group="features",
+        needs=(_BLOCKS,),
     )
     tf: str = _parameter(
         "log",

@@ -201,7 +201,7 @@ class Model:
         """
         if type(n) is not int or n < 1:
             raise ParameterError(f"n must be a whole number of at least 1, but is {show(n)}")
-        numbers, similarities = similar_of_rows(self.experts, self._rows(X), n, threads)
+        numbers, similarities = similar_of_rows(self.experts, self._rows(X), min(n, self.n_examples), threads)
         return [
             [pair for pair in zip(*row, strict=True) if pair[0] >= 0]
             for row in zip(numbers.tolist(), similarities.tolist(), strict=True)

@@ -19,6 +19,19 @@ _TRUTHS = {"true": True, "yes": True, "on": True, "1": True,
 _KINDS = {bool: "true or false", int: "a whole number", float: "a number"}
 
 
+class AboveZero(Sequence[float]):
+    """All numbers above 0, as the values that are needed."""
+
+    def __contains__(self, value: object) -> bool:
+        return isinstance(value, (int, float)) and value > 0
+
+    def __getitem__(self, index: Any) -> Any:
+        return 1.0
+
+    def __len__(self) -> int:
+        return 1
+
+
 class Need(NamedTuple):
     """One of these values of one of these parameters, without which another one has no effect."""
 
@@ -135,6 +148,8 @@ def without_effect(name: str, need: Need, values: Mapping[str, Any]) -> str:
 def _one_of(wanted: Sequence[Any]) -> str:
     if isinstance(wanted, range):
         return f"{wanted[0]} to {wanted[-1]}"
+    if isinstance(wanted, AboveZero):
+        return "above 0"
     return " or ".join(map(said, wanted))
 
 

@@ -215,6 +215,12 @@ def test_a_model_knows_what_is_similar(model: labeltree.Model) -> None:
         plain.neighbours(TOY.texts)
 
 
+def test_dense_vectors_have_none() -> None:
+    X = np.random.default_rng(0).uniform(0.1, 1.0, (MOST_POSTINGS, 2)).astype(np.float32)
+    model = labeltree.train(X, [["a"], ["b"]] * (len(X) // 2), neighbours=5, max_iterations=1)
+    assert [expert.kind for expert in model.experts] == ["tree"]
+
+
 def test_it_says_what_it_holds(model: labeltree.Model) -> None:
     (facts,) = model.inspect()["neighbours"]
     assert facts["n_indexed_rows"] == 700

@@ -18,8 +18,9 @@ from labeltree.data.bad_lines import BadLines
 from labeltree.data.rows import Block, LabelRows, SparseRows
 from labeltree.errors import CorruptedModelError, DataError
 from labeltree.features import splitting
+from labeltree.features.short_text import SHORT_TEXT
 from labeltree.features.strings import StringTable
-from labeltree.features.text import SHORT_TEXT, TextFeatures
+from labeltree.features.text import TextFeatures
 from labeltree.kernels.text.counts import MOST_RANKED, count_rows, unite_labels
 from labeltree.kernels.text.short import transform_text
 from labeltree.reference import text as reference
@@ -107,6 +108,11 @@ settings_grid = st.fixed_dictionaries(
         "min_count": st.integers(1, 3),
         "word_ngrams": st.integers(1, 4),
         "ngram_buckets": st.sampled_from([1, 7, 1000]),
+        "char_weight": st.sampled_from([0.0, 0.0, 0.7]),
+        "char_ngrams": st.integers(2, 5),
+        "pair_weight": st.sampled_from([0.0, 0.0, 0.4]),
+        "min_rows": st.integers(1, 2),
+        "strongest": st.sampled_from([0, 0, 3]),
         "tf": st.sampled_from(["log", "count", "binary"]),
         "idf": st.booleans(),
         "row_norm": st.sampled_from(["l2", "mean", "none"]),
@@ -137,7 +143,8 @@ def test_fit_and_transform_agree_with_reference(
     good, split = split_all(train, config)
     assert bad_lines.skipped == len(train) - len(good)
     expected = reference.fit_lines(split, config)
-    valid = [is_utf8(word) for word in expected.words]
+    ngrams = [part for block in expected.blocks for part in block if isinstance(part, bytes)]
+    valid = [is_utf8(string) for string in [*expected.words, *ngrams]]
     assert features.words.strings() == [word.decode() for word in expected.words if is_utf8(word)]
     assert [name.encode() for name in table.strings()] == expected.labels
     assert as_lists(label_rows) == expected.label_rows
@@ -146,9 +153,8 @@ def test_fit_and_transform_agree_with_reference(
         assert_same_rows(rows, expected.rows)
         good_test, split_test = split_all(test, config)
         rows, label_rows = features.transform([make_block(good_test)], table)
-        words, buckets = expected.words, expected.buckets
-        counts = [reference.count_line(line, words, buckets, config) for line in split_test]
-        assert_same_rows(rows, [reference.weigh_row(row, expected.idf, config) for row in counts])
+        counts = [reference.count_line(line, expected, config) for line in split_test]
+        assert_same_rows(rows, [reference.weigh_row(row, expected, config) for row in counts])
         assert as_lists(label_rows) == [reference.label_row(line, expected.labels) for line in split_test]
 
 
@@ -203,7 +209,8 @@ def test_batches_and_blocks_do_not_matter(monkeypatch: pytest.MonkeyPatch) -> No
         b"__label__%d " % (k % 7) + b" ".join(b"w%d" % w for w in generator.zipf(1.3, 30) % 900)
         for k in range(300)
     ]
-    config = make_config({"word_ngrams": 2, "ngram_buckets": 5000})
+    blocks = {"char_weight": 0.7, "pair_weight": 0.4}
+    config = make_config({"word_ngrams": 2, "ngram_buckets": 5000, **blocks})
     features, table, rows, label_rows = TextFeatures.fit([make_block(texts)], config)
     monkeypatch.setattr(splitting, "BATCH_BYTES", 100)
     parts = [make_block(texts[:1]), make_block([]), make_block(texts[1:200]), make_block(texts[200:])]
@@ -334,7 +341,7 @@ def test_hashes_stay_what_saved_models_expect() -> None:
 @settings(max_examples=100)
 def test_held_out_rows_are_as_unseen(texts: list[bytes], values: dict[str, Any], n: int) -> None:
     """As features of the other rows alone would make them; with min_count 1, else rows count, not words."""
-    config = Config(**values | {"min_count": 1})
+    config = Config(**values | {"min_count": 1, "strongest": 0})
     texts = [text.decode("utf-8", "ignore").encode() for text in texts]
     texts, _ = split_all(texts, config)
     held_out = np.arange(min(n, len(texts)), dtype=np.int64)
@@ -348,11 +355,11 @@ def test_held_out_rows_are_as_unseen(texts: list[bytes], values: dict[str, Any],
         assert row == pytest.approx(other, rel=1e-5)
 
 
-def named(row: dict[int, float], features: TextFeatures) -> dict[str | int, float]:
-    """By word or bucket instead of columns."""
-    buckets = {column: b for b, column in enumerate(features.column_of_bucket.tolist()) if column >= 0}
-    words = features.words.strings()
-    return {buckets[c] if c in buckets else words[c]: value for c, value in row.items()}
+def named(row: dict[int, float], features: TextFeatures) -> dict[tuple[int, str], float]:
+    """By block and name instead of columns."""
+    blocks = np.searchsorted(features.block_end, list(row), "right").tolist()
+    names = [features.feature_name(column) for column in row]
+    return dict(zip(zip(blocks, names, strict=True), row.values(), strict=True))
 
 
 def test_words_of_too_few_other_rows_are_unseen() -> None:
@@ -370,7 +377,12 @@ def fitted(**values: Any) -> TextFeatures:
     return TextFeatures.fit([block], make_config(values))[0]
 
 
-@pytest.mark.parametrize("values", [{}, {"word_ngrams": 2, "ngram_buckets": 50}])
+BLOCKS = {"char_weight": 0.7, "pair_weight": 0.4, "min_rows": 1}
+
+
+@pytest.mark.parametrize(
+    "values", [{}, {"word_ngrams": 2, "ngram_buckets": 50}, BLOCKS, {"pair_weight": 1.0}]
+)
 def test_tensors_round_trip(values: dict[str, Any]) -> None:
     features = fitted(**values)
     again = TextFeatures.from_tensors(features.tensors(), features.config)
@@ -391,10 +403,19 @@ def test_tensors_round_trip(values: dict[str, Any]) -> None:
         ("bucket_row", np.full(50, 5, np.int32), "features.bucket_row does not number"),
         ("bucket_row", np.full(50, -2, np.int32), "features.bucket_row does not number"),
         ("words", np.zeros(0, np.uint8), "features.words: offsets"),
+        ("ngrams", None, "features.ngrams is missing"),
+        ("ngrams", np.full(1, 255, np.uint8), "features.ngrams: offsets"),
+        ("ngram_offsets", np.arange(5), "features.ngrams: offsets"),
+        ("pairs", None, "features.pairs is missing"),
+        ("pairs", np.zeros(3, np.int32), "features.pairs is not two of 5 words"),
+        ("pairs", np.array([0, 5], np.int32), "features.pairs is not two of 5 words"),
+        ("pairs", np.array([-1, 0], np.int32), "features.pairs is not two of 5 words"),
+        ("pairs", np.array([0, 1, 0, 1], np.int32), "features.pairs: string 1 is the same as string 0"),
+        ("pairs", np.array([0, 1], np.int32), "features.idf is not"),
     ],
 )
 def test_corrupted_tensors_are_refused(name: str, tensor: np.ndarray | None, message: str) -> None:
-    features = fitted(word_ngrams=2, ngram_buckets=50)
+    features = fitted(word_ngrams=2, ngram_buckets=50, **BLOCKS)
     tensors: dict[str, Any] = features.tensors() | {f"features.{name}": tensor}
     tensors = {key: value for key, value in tensors.items() if value is not None}
     with pytest.raises(CorruptedModelError, match=message):
@@ -422,7 +443,7 @@ def test_rows_of_any_length_are_sorted_and_united(n: int) -> None:
     keys, nothing = np.empty(n, np.int64), np.empty(0, np.int32)
     words = np.maximum(ids, -1)  # negative ones are n-grams or unknown
     count_rows(
-        words, nothing.astype(np.float32), np.array([n]), nothing, nothing, keys, 0, indptr, found, values
+        words, nothing.astype(np.float32), np.array([n]), nothing, nothing, keys, indptr, found, values
     )
     expected, counts = np.unique(words[words >= 0], return_counts=True)
     assert np.array_equal(found[: indptr[1]], expected)

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import math
+from pathlib import Path
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import labeltree
 from labeltree.config import Config, make_config
 from labeltree.data.rows import SparseRows
 from labeltree.errors import CorruptedModelError, DataError
@@ -31,7 +35,7 @@ def fitted_rows(rows: SparseRows, config: Config) -> SparseRows:
 def test_rows_are_normalised_as_in_reference(rows: list[list[float]], row_norm: str) -> None:
     given_rows = make_rows(rows)
     before = given_rows.values.copy()
-    normal = fitted_rows(given_rows, make_config({"row_norm": row_norm}))
+    normal = fitted_rows(given_rows, make_config({"row_norm": row_norm, "idf": False}))
     expected = [v for row in rows for v in normalize_row(dict(enumerate(row)), row_norm).values()]
     np.testing.assert_allclose(normal.values, expected, rtol=1e-6, atol=1e-45)
     assert np.array_equal(normal.indptr, given_rows.indptr)
@@ -65,3 +69,41 @@ def test_tensors_round_trip() -> None:
 def test_corrupted_tensors_are_refused(tensor: np.ndarray) -> None:
     with pytest.raises(CorruptedModelError, match=r"features\.n_columns"):
         VectorFeatures.from_tensors({"features.n_columns": tensor}, make_config())
+
+
+COUNTS = [[1.0, 2.0, 0.0, 1.0], [1.0, 0.0, 3.0], [1.0]]
+
+
+def test_counts_are_weighed_by_the_root_of_their_idf() -> None:
+    rows = fitted_rows(make_rows(COUNTS), Config())
+    frequency = [3, 2, 2, 1]  # a 0 that is given counts as one of a row
+    idf = [math.sqrt(1 + math.log(4 / (1 + n))) for n in frequency]
+    for row, given_row in enumerate(COUNTS):
+        weighed = {column: value * idf[column] for column, value in enumerate(given_row)}
+        part = slice(rows.indptr[row], rows.indptr[row + 1])
+        np.testing.assert_allclose(rows.values[part], list(normalize_row(weighed, "l2").values()), rtol=1e-6)
+
+
+@pytest.mark.parametrize("changed", [0.5, -1.0])
+def test_other_numbers_are_not_weighed(changed: float) -> None:
+    given_rows = make_rows([[changed, 1.0], *COUNTS])
+    features = VectorFeatures.fit(VectorFeatures.content(given_rows), Config()).features
+    assert not len(features.column_weight)
+    for config in (Config(idf=False), Config(row_norm="none")):
+        assert not len(
+            VectorFeatures.fit(VectorFeatures.content(make_rows(COUNTS)), config).features.column_weight
+        )
+
+
+def test_a_single_row_is_weighed_as_in_a_batch(tmp_path: Path) -> None:
+    random = np.random.default_rng(1)
+    X = random.integers(0, 3, (200, 12))
+    labels = [[f"label{column}" for column in np.flatnonzero(row[:5])] for row in X]
+    model = labeltree.train(X, labels, neighbours=0)
+    assert len(model.features.column_weight) == 12
+    model.save(tmp_path / "m")
+    for each in (model, labeltree.load(tmp_path / "m")):
+        batch = each.predict(X[:20])
+        for row in range(20):
+            assert each.predict(X[row : row + 1]) == batch[row : row + 1]
+            assert each.predict(make_rows([X[row].tolist()])._replace(n_columns=12)) == batch[row : row + 1]

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from labeltree.data.rows import read_only
 from labeltree.errors import CorruptedModelError, show
 
 NO_MAP: NDArray[np.float64] = np.empty(0)
@@ -29,9 +30,11 @@ class Combination(NamedTuple):
         """The probabilities of labels whose evidence has these averages."""
         if not len(self.map):
             return average.astype(np.float32)
-        with np.errstate(divide="ignore", over="ignore"):
-            log_odds = self.map[0] * np.log(average) - self.map[1] * np.log1p(-average) + self.map[2]
-            return (1.0 / (1.0 + np.exp(-log_odds))).astype(np.float32)
+        from labeltree.kernels.search.answer import map_averages
+
+        probabilities = np.empty(average.shape, np.float32)
+        map_averages(read_only(self.map), read_only(average.ravel()), probabilities.ravel())
+        return probabilities
 
     def least_average(self, threshold: np.float32) -> float:
         """No label of a smaller average reaches the threshold. By halving: the map has no closed inverse."""

@@ -44,7 +44,7 @@ class NeighboursExpert(ListingExpert):
     """
 
     kind = plural = "neighbours"
-    usual_share = 0.3
+    usual_share = 0.25
 
     def __init__(self, index: IndexTensors, n_labels: int, n_neighbours: int) -> None:
         self.n_labels, self.n_neighbours, self.index = n_labels, n_neighbours, index
@@ -149,5 +149,7 @@ class NeighboursExpert(ListingExpert):
         job.report(stage("neighbours", job.config, 0.0))
         expert = cls.build(*job.rows, job.config.neighbours)
         job.report(stage("neighbours", job.config, 1.0))
+        if not expert.index.column_lengths.any():  # every column is in most rows, as in dense vectors
+            return []
         numbers = job.held_out.numbers
         return [Trained(expert, expert.without(numbers) if len(numbers) else None)]

@@ -30,6 +30,7 @@ from labeltree.storage.tensors import take_tensor
 
 BYTES_PER_ENTRY = 1.5
 MEAN_POSTINGS = 14_000  # rows in the lists of a mean row's columns
+_MANY_ROWS = 1 << 18  # their sums do not fit into a core's cache, and a list takes nearly twice as long
 _SMALL = 1 << 16  # bytes that no index is too large for
 _LEAST_ROWS = 2  # of a column: one of a single row can only find that
 _RANGE = 100.0  # the highest level is so many times the lowest one
@@ -75,7 +76,7 @@ def build_index(X: SparseRows, Y: LabelRows, weight: NDArray[np.float32]) -> Ind
     is_kept = (values >= 0.5 * levels[0]) & (weight > 0)[row_of]
     rows, columns, level = row_of[is_kept], X.indices[is_kept], _level_of(values[is_kept], levels)
     del row_of, values, is_kept
-    chosen = _choose_columns(rows, columns, X, len(X.indices))
+    chosen = _choose_columns(rows, columns, X)
     by_column = chosen.is_listed[columns]
     column_lengths, column_lists = pack_entries(
         columns[by_column], rows[by_column], level[by_column], X.n_columns, X.n_rows
@@ -104,17 +105,17 @@ class _Chosen(NamedTuple):
     frequent: NDArray[np.int32]
 
 
-def _choose_columns(
-    rows: NDArray[np.int32], columns: NDArray[np.int32], X: SparseRows, n_entries: int
-) -> _Chosen:
+def _choose_columns(rows: NDArray[np.int32], columns: NDArray[np.int32], X: SparseRows) -> _Chosen:
+    """Of all that have an entry, given by its row and column."""
     n_rows = np.bincount(columns, minlength=X.n_columns)  # of each column
     sizes, n_of_size = np.unique(n_rows[n_rows >= _LEAST_ROWS], return_counts=True)
     postings = np.cumsum(n_of_size * sizes.astype(np.float64) ** 2) / max(1, X.n_rows)
-    is_short = (postings <= MEAN_POSTINGS) & (sizes <= MOST_POSTINGS // 2)
+    affordable = MEAN_POSTINGS if X.n_rows <= _MANY_ROWS else MEAN_POSTINGS / 2
+    is_short = (postings <= affordable) & (sizes <= MOST_POSTINGS // 2)
     longest = sizes[is_short].max(initial=0)
     is_long = n_rows[columns] > longest
     of_long = rows[is_long], n_rows[columns[is_long]]
-    limit = max(BYTES_PER_ENTRY * n_entries, _SMALL)
+    limit = max(BYTES_PER_ENTRY * len(X.indices), _SMALL)
 
     def total_bytes(most: int) -> int:
         """With columns of at most so many rows."""

@@ -34,6 +34,7 @@ class SingleRow:
     def __init__(self, features: Features, ensemble: Ensemble) -> None:
         self._features, self._n_columns = features, features.n_columns
         self._expert = ensemble.single or (ensemble if ensemble.trees is not None else None)
+        self._column_weight = features.column_weight
         self._buffer = RowBuffer()
 
     def best(self, X: Any, query: Query) -> Found | None:
@@ -46,6 +47,8 @@ class SingleRow:
             n = copy_row(X, self._n_columns, indices, values)
             if n < 0 or not (query.labels_unknown or values[:n].any()):
                 return None
+            if len(self._column_weight):  # a column that is out of bounds is found by the kernel
+                values[:n] *= self._column_weight.take(indices[:n], mode="clip")
             return expert.topk_row(indices, values, n, self._features.norm_of_rows, query)
         if len(X) != 1 or type(X[0]) is not str:
             return None

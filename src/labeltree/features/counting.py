@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from labeltree.config import Config
-from labeltree.data.rows import LabelRows, SparseRows
+from labeltree.data.rows import LabelRows, SparseRows, pointers
 from labeltree.features.splitting import Batch
 from labeltree.features.strings import StringTable, is_utf8
 from labeltree.kernels.text.counts import add_ngrams, count_ids, count_rows, unite_labels
@@ -65,7 +66,7 @@ def number_columns(words: StringTable, counts: TokenCounts, min_count: int) -> C
     """
     word_counts = counts.words[: len(words)]
     order = np.argsort(-word_counts, kind="stable")[: np.count_nonzero(word_counts >= min_count)]
-    order = order[_valid(words, order)]
+    order = order[valid_strings(words, order)]
     column_of_word = np.full(len(words), -1, np.int32)
     column_of_word[order] = np.arange(len(order), dtype=np.int32)
     seen = np.flatnonzero(counts.buckets >= min_count)
@@ -75,38 +76,52 @@ def number_columns(words: StringTable, counts: TokenCounts, min_count: int) -> C
     return Columns(words.select(order), column_of_word, column_of_bucket, len(order) + len(seen))
 
 
-def _valid(words: StringTable, order: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Which words are UTF-8. Readers see to it, other callers may not; a model file holds nothing else."""
+def valid_strings(words: StringTable, order: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Which strings are UTF-8. Readers see to it, other callers may not; a model file holds nothing else."""
     if is_utf8(*words.tensors()):
         return np.ones(len(order), bool)
     return np.array([is_utf8(*words.tensors(order[k : k + 1])) for k in range(len(order))], bool)
 
 
 def count_tokens(
-    chunks: list[Tokens],
+    chunks: Iterable[Tokens],
     column_of_word: NDArray[np.int32],
     column_of_bucket: NDArray[np.int32],
     n_columns: int,
 ) -> SparseRows:
-    """Rows of counts, or of sums of weights. Empties ``chunks`` on the way: they are as large as the rows."""
-    n_tokens = sum(len(chunk.ids) for chunk in chunks)
-    longest = max((int(np.diff(chunk.row_end, prepend=0).max(initial=0)) for chunk in chunks), default=0)
-    keys = np.empty(longest, np.int64)
-    indptr = np.zeros(sum(len(chunk.row_end) for chunk in chunks) + 1, np.int64)
-    indices, values = np.empty(n_tokens, np.int32), np.empty(n_tokens, np.float32)
-    row, n = 0, 0
+    """Rows of counts, or of sums of weights."""
+    parts = list[SparseRows]()
+    for ids, weights, row_end in chunks:
+        keys = np.empty(int(np.diff(row_end, prepend=0).max(initial=0)), np.int64)
+        indptr = np.zeros(len(row_end) + 1, np.int64)
+        indices, values = np.empty(len(ids), np.int32), np.empty(len(ids), np.float32)
+        n = count_rows(ids, weights, row_end, column_of_word, column_of_bucket, keys, indptr, indices, values)
+        # Gives the rest back without a copy.
+        indices.resize(n, refcheck=False)
+        values.resize(n, refcheck=False)
+        parts.append(SparseRows(indptr, indices, values, n_columns))
+    return _joined_rows(parts, n_columns)
+
+
+def _joined_rows(parts: list[SparseRows], n_columns: int) -> SparseRows:
+    """The rows of all parts, which are let go on the way: together they are as large."""
+    lengths = [np.diff(part.indptr) for part in parts]
+    indptr = pointers(np.concatenate([np.empty(0, np.int64), *lengths]))
+    end = int(indptr[-1])
+    indices, values = np.empty(end, np.int32), np.empty(end, np.float32)
+    while parts:
+        part = parts.pop()
+        start = end - len(part.indices)
+        indices[start:end], values[start:end] = part.indices, part.values
+        end = start
+    return SparseRows(indptr, indices, values, n_columns)
+
+
+def taken(chunks: list[Tokens]) -> Iterator[Tokens]:
+    """Each of the chunks, which are let go on the way: they are as large as the rows made of them."""
     chunks.reverse()
     while chunks:
-        ids, weights, row_end = chunks.pop()
-        part = indptr[row : row + len(row_end) + 1]
-        n = count_rows(
-            ids, weights, row_end, column_of_word, column_of_bucket, keys, n, part, indices, values
-        )
-        row += len(row_end)
-    # Gives the rest back without a copy.
-    indices.resize(n, refcheck=False)
-    values.resize(n, refcheck=False)
-    return SparseRows(indptr, indices, values, n_columns)
+        yield chunks.pop()
 
 
 MOST_IDF = 45.0  # 1 + ln(2**63): of no number of rows is it larger

@@ -16,7 +16,7 @@ from labeltree.data.rows import LabelRows, SparseRows, take_rows
 from labeltree.features.strings import StringTable
 
 if TYPE_CHECKING:
-    from labeltree.features.text import ShortText
+    from labeltree.features.short_text import ShortText
 
 
 class Fitted(NamedTuple):
@@ -69,6 +69,10 @@ class Features(ABC):
         self, source: Source, labels: StringTable, fmt: str, bad_lines: BadLines
     ) -> Iterator[tuple[SparseRows, LabelRows]]:
         """Given rows of a file and their labels (-1: not in the table), some at a time as they arrive."""
+
+    def feature_name(self, column: int) -> str:
+        """What a column stands for, to be read: its number, where that is all there is."""
+        return str(column)
 
     def short_text(self, text: str) -> tuple[ShortText, bytes] | None:
         """What a kernel needs to make the row of a text: where all arrays are, and its bytes.

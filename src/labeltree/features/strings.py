@@ -53,10 +53,12 @@ class StringTable:
 
     @classmethod
     def from_tensors(
-        cls, data: NDArray[np.uint8], offsets: NDArray[np.int64], name: str = "strings"
+        cls, data: NDArray[np.uint8], offsets: NDArray[np.int64], name: str = "strings", is_text: bool = True
     ) -> StringTable:
         """The table whose :meth:`tensors` these are; ``name`` is for messages."""
         _check_tensors(data, offsets, name)
+        if is_text and not is_utf8(data, offsets):
+            raise CorruptedModelError(f"{name}: not valid UTF-8")
         return cls._from_pieces(_pack(data, offsets), name, CorruptedModelError)
 
     @classmethod
@@ -97,7 +99,11 @@ class StringTable:
 
     def select(self, order: NDArray[np.int64]) -> StringTable:
         """A table of the given (distinct) strings of this one, numbered in that order."""
-        return StringTable._from_pieces(_pack(*self._write(order)), "strings", DataError)
+        return StringTable._from_pieces(self.pieces(order), "strings", DataError)
+
+    def pieces(self, order: NDArray[np.int64]) -> Pieces:
+        """Some strings, in the form in which tables take them."""
+        return _pack(*self._write(order))
 
     def tensors(self, order: NDArray[np.int64] | None = None) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
         """(data, offsets) of all strings, or of some: number k is ``data[offsets[k]:offsets[k + 1]]``."""
@@ -216,8 +222,6 @@ def _check_tensors(data: NDArray[np.uint8], offsets: NDArray[np.int64], name: st
     is_falling = np.any(offsets[1:] < offsets[:-1])
     if len(offsets) == 0 or offsets[0] != 0 or offsets[-1] != len(data) or is_falling:
         raise CorruptedModelError(f"{name}: offsets do not rise from 0 to the number of bytes, {len(data)}")
-    if not is_utf8(data, offsets):
-        raise CorruptedModelError(f"{name}: not valid UTF-8")
 
 
 def _slots_for(n_strings: int) -> int:

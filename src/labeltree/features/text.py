@@ -1,9 +1,9 @@
-"""Text features: words and word n-grams, chosen and weighted by the training data."""
+"""Text features: words, word n-grams and blocks beside them, chosen and weighted by the training data."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,10 +15,17 @@ from labeltree.data.formats import find_format, plain_format
 from labeltree.data.matrices import is_sparse, sparse_rows
 from labeltree.data.memory import text_blocks, texts_to_block
 from labeltree.data.opening import Source
-from labeltree.data.rows import Block, LabelRows, SparseRows, keep_entries, read_only
+from labeltree.data.rows import Block, LabelRows, SparseRows, keep_entries, pointers, read_only
 from labeltree.errors import CorruptedModelError, DataError, show
+from labeltree.features.blocks import (
+    FeatureBlock,
+    Training,
+    joined,
+    wanted_blocks,
+)
 from labeltree.features.counting import (
     MOST_IDF,
+    Columns,
     LabelCollector,
     TokenCounts,
     Tokens,
@@ -28,23 +35,26 @@ from labeltree.features.counting import (
     find_labels,
     inverse_document_frequency,
     number_columns,
+    taken,
 )
 from labeltree.features.features import Features, Fitted, is_list
-from labeltree.features.splitting import make_scratch, split_block, text_options
+from labeltree.features.short_text import SHORT_TEXT, ShortText
+from labeltree.features.splitting import split_block
 from labeltree.features.strings import StringTable
 from labeltree.features.vectors import NORM_CODES
-from labeltree.kernels.text.counts import NORM_NONE, TF_BINARY, TF_COUNT, TF_LOG, weigh_rows
-from labeltree.kernels.text.short import SHORT_TABLE
+from labeltree.kernels.text.counts import NORM_NONE, TF_BINARY, TF_COUNT, TF_LOG, drop_zeros, weigh_rows
 from labeltree.storage.tensors import take_tensor
 
 TF_CODES = {"count": TF_COUNT, "log": TF_LOG, "binary": TF_BINARY}
-SHORT_TEXT = 1 << 14  # characters; a single text up to this length takes the fast path
 
 _NO_COLUMNS: NDArray[np.int32] = np.empty(0, np.int32)
 
 
 class TextFeatures(Features):
-    """Maps text to sparse rows. Columns: the words by falling frequency, then the buckets of n-grams."""
+    """Maps text to sparse rows.
+
+    Columns: the words by falling frequency, then the buckets of n-grams, then those of each block.
+    """
 
     input = "text"
     norm_of_rows = NORM_NONE  # a prepared row stays as it is
@@ -55,13 +65,22 @@ class TextFeatures(Features):
         words: StringTable,
         column_of_bucket: NDArray[np.int32],
         idf: NDArray[np.float32],
+        blocks: Sequence[FeatureBlock] = (),
     ) -> None:
         self.config = config
         self.words = words
+        self.blocks = tuple(blocks)
         # (n_buckets,) a bucket's column, or -1; empty without n-grams
         self.column_of_bucket = read_only(column_of_bucket)
         self.idf = read_only(idf)  # (n_columns,)
         self.n_columns = len(idf)
+        # (1 + n_blocks,) where the columns of the words and of each block end, what they weigh, and how many
+        # entries of a row are kept; 0: all
+        ends = np.cumsum([-len(block.table) for block in reversed(self.blocks)], dtype=np.int64)[::-1]
+        self.block_end = read_only(np.append(ends, 0) + self.n_columns)
+        weights = [1.0, *(getattr(config, block.weight) for block in self.blocks)]
+        self.block_weight = read_only(np.array(weights, np.float32))
+        self.block_most = read_only(np.array([0, *(config.strongest for _ in self.blocks)], np.int64))
         self._tf = TF_COUNT if config.weighted_words else TF_CODES[config.tf]
         self._norm = NORM_CODES[config.row_norm]
         self._of_thread = threading.local()
@@ -82,13 +101,14 @@ class TextFeatures(Features):
                 chunks.append(tokens)
                 collected.add(labels.insert(batch.labels, batch.n_labels), batch.label_end)
         columns = number_columns(words, counts, config.min_count)
-        del words, counts
-        rows = count_tokens(
-            chunks, read_only(columns.column_of_word), read_only(columns.column_of_bucket), columns.n_columns
-        )
+        training = Training(words, columns, chunks)
+        fits = [kind.fit(training, config) for kind in wanted_blocks(config)]
+        del words, counts, training
+        blocks = [block for block, _ in fits]
+        rows = _training_rows(chunks, columns, blocks, [tokens_of for _, tokens_of in fits])
         idf = _idf(config, document_frequency(rows), rows.n_rows)
-        features = cls(config, columns.words, columns.column_of_bucket, idf)
-        features._weigh(rows)
+        features = cls(config, columns.words, columns.column_of_bucket, idf, blocks)
+        rows = features._weighed(rows)
         return Fitted(features, labels, rows, collected.rows(len(labels)))
 
     def given_rows(self, X: Any) -> SparseRows:
@@ -102,21 +122,38 @@ class TextFeatures(Features):
         return rows
 
     def as_unseen(self, rows: SparseRows, held_out: NDArray[np.int64]) -> SparseRows:
-        """Without the columns that fewer than ``min_count`` other rows have, and with the others' IDF."""
+        """Without the columns that too few other rows have, and with the others' IDF.
+
+        A word is known if ``min_count`` other rows have it, however often it is in them. Where rows keep the
+        strongest of a block, what they have lost does not come back.
+        """
         part = super().as_unseen(rows, held_out)
-        frequency = document_frequency(rows) - document_frequency(part)
-        part = keep_entries(part, frequency[part.indices] >= self.config.min_count)
+        frequency = self._frequency(rows) - document_frequency(part)
+        lengths = np.diff(self.block_end, prepend=0)
+        least = np.repeat([self.config.min_count, *(self.config.min_rows for _ in self.blocks)], lengths)
+        part = keep_entries(part, (frequency >= least)[part.indices])
+        # The weights of blocks are in the rows already. Norms are made anew, so what rows were divided by
+        # before does not matter.
         change = _idf(self.config, frequency, rows.n_rows - part.n_rows) / self.idf
-        # Norms are made anew, so what the rows were divided by before does not matter.
-        weigh_rows(
-            read_only(part.indptr),
-            read_only(part.indices),
-            part.values,
-            read_only(change),
-            TF_COUNT,
-            self._norm,
-        )
-        return part
+        return self._weighed(part, change / np.repeat(self.block_weight, lengths), TF_COUNT)
+
+    def _frequency(self, rows: SparseRows) -> NDArray[np.int64]:
+        """How many training rows have each column; of blocks the rows may keep a part, but the IDF knows."""
+        frequency = document_frequency(rows)
+        first = int(self.block_end[0])
+        if self.config.strongest and self.config.idf:
+            idf = self.idf[first:].astype(np.float64)
+            frequency[first:] = np.rint((1 + rows.n_rows) * np.exp(1.0 - idf) - 1)
+        return frequency
+
+    def feature_name(self, column: int) -> str:
+        """A word, ``*ing`` of n-grams of characters, two words; buckets have no better name than a number."""
+        if column < len(self.words):
+            return self.words[column]
+        block = int(np.searchsorted(self.block_end, column, "right"))
+        if block == 0:
+            return f"bucket {int(np.flatnonzero(self.column_of_bucket == column)[0])}"
+        return self.blocks[block - 1].name(column - int(self.block_end[block - 1]), self.words)
 
     def read(
         self, source: Source, labels: StringTable, fmt: str, bad_lines: BadLines
@@ -141,11 +178,12 @@ class TextFeatures(Features):
         for block in blocks:
             for batch in split_block(block, self.config, bad_lines or BadLines()):
                 word_ids = self.words.find(batch.words, batch.n_words)
-                chunks.append(batch_tokens(batch, word_ids, self.config))
+                parts = [block.tokens(batch, word_ids) for block in self.blocks]
+                tokens = batch_tokens(batch, word_ids, self.config)
+                chunks.append(joined(tokens, list(zip(self.block_end.tolist(), parts, strict=False))))
                 collected.add(find_labels(labels, strangers, batch), batch.label_end)
         rows = count_tokens(chunks, read_only(_NO_COLUMNS), self.column_of_bucket, self.n_columns)
-        self._weigh(rows)
-        return rows, collected.rows(len(labels))
+        return self._weighed(rows), collected.rows(len(labels))
 
     def transform_texts(self, texts: Sequence[str]) -> SparseRows:
         """Rows of features. Words that look like labels are words here."""
@@ -153,12 +191,15 @@ class TextFeatures(Features):
 
     def tensors(self) -> dict[str, NDArray]:
         data, offsets = self.words.tensors()
-        return {
+        tensors: dict[str, NDArray] = {
             "features.words": data,
             "features.word_offsets": offsets,
             "features.bucket_row": self.column_of_bucket,
             "features.idf": self.idf,
         }
+        for block in self.blocks:
+            tensors |= block.tensors()
+        return tensors
 
     @classmethod
     def from_tensors(cls, tensors: Mapping[str, NDArray], config: Config) -> TextFeatures:
@@ -177,18 +218,39 @@ class TextFeatures(Features):
         n_columns = len(words) + len(of_buckets)
         if not np.array_equal(of_buckets, np.arange(len(words), n_columns)):
             raise CorruptedModelError("features.bucket_row does not number the columns after the words")
+        blocks = [kind.from_tensors(tensors, config, len(words)) for kind in wanted_blocks(config)]
+        n_columns += sum(len(block.table) for block in blocks)
         if len(idf) != n_columns or not np.all((idf > 0) & (idf <= MOST_IDF)):
             raise CorruptedModelError(f"features.idf is not {n_columns} positive numbers up to {MOST_IDF:g}")
-        return cls(config, words, column_of_bucket, idf)
+        return cls(config, words, column_of_bucket, idf, blocks)
 
-    def _weigh(self, rows: SparseRows) -> None:
+    def _weighed(
+        self, rows: SparseRows, idf: NDArray[np.float32] | None = None, tf: int | None = None
+    ) -> SparseRows:
+        """With this IDF and TF, or the features' own; in the same arrays."""
+        indptr, indices, values, n_columns = rows
         weigh_rows(
-            read_only(rows.indptr), read_only(rows.indices), rows.values, self.idf, self._tf, self._norm
+            read_only(indptr),
+            read_only(indices),
+            values,
+            self.idf if idf is None else read_only(idf),
+            self._tf if tf is None else tf,
+            self._norm,
+            self.block_end,
+            self.block_weight,
+            self.block_most,
         )
+        if self.block_most[-1]:
+            n = drop_zeros(indptr, indices, values)
+            # Gives the rest back without a copy.
+            indices.resize(n, refcheck=False)
+            values.resize(n, refcheck=False)
+        return SparseRows(indptr, indices, values, n_columns)
 
     def short_text(self, text: str) -> tuple[ShortText, bytes] | None:
         """None too where a text is too long or not a good one, or the words have hashes of their own."""
-        if len(text) > SHORT_TEXT or not self.words.has_public_hashes:
+        tables = (self.words, *(block.table for block in self.blocks))
+        if len(text) > SHORT_TEXT or not all(table.has_public_hashes for table in tables):
             return None
         try:
             buffer: ShortText = self._of_thread.short
@@ -200,45 +262,29 @@ class TextFeatures(Features):
             return None
 
 
+def _training_rows(
+    chunks: list[Tokens],
+    columns: Columns,
+    blocks: Sequence[FeatureBlock],
+    tokens_of: Sequence[Callable[[Tokens], Tokens]],
+) -> SparseRows:
+    """Rows of counts. Empties ``chunks`` on the way."""
+    column_of_word, of_bucket = read_only(columns.column_of_word), read_only(columns.column_of_bucket)
+    firsts = (columns.n_columns + pointers([len(block.table) for block in blocks])).tolist()
+    if not blocks:
+        return count_tokens(taken(chunks), column_of_word, of_bucket, firsts[-1])
+
+    def with_blocks(chunk: Tokens) -> Tokens:
+        parts = [find(chunk) for find in tokens_of]
+        known = chunk.ids >= 0
+        chunk.ids[known] = column_of_word[chunk.ids[known]]
+        return joined(chunk, list(zip(firsts, parts, strict=False)))
+
+    return count_tokens(map(with_blocks, taken(chunks)), read_only(_NO_COLUMNS), of_bucket, firsts[-1])
+
+
 def _idf(config: Config, frequency: NDArray[np.int64], n_rows: int) -> NDArray[np.float32]:
     """Of each column. Weights that come with the words are final: they are often TF-IDF already."""
     if not config.idf or config.weighted_words:
         return np.ones(len(frequency), np.float32)
     return inverse_document_frequency(frequency, n_rows)
-
-
-class ShortText:
-    """The table of ``kernels/text/short.py``: where the features' arrays are, and one thread's own ones."""
-
-    def __init__(self, features: TextFeatures) -> None:
-        config = features.config
-        options = text_options(config, labels_in_text=False)
-        n_bytes = 4 * SHORT_TEXT  # there are fewer words; memory that is not written is never taken
-        _, words, weights, labels = make_scratch(n_bytes, config.weighted_words)
-        n_tokens = n_bytes * config.word_ngrams
-        self.indices = np.empty(n_tokens, np.int32)  # the row that comes out ...
-        self.values = np.empty(n_tokens, np.float32)  # ... in the first entries of both
-        self._fields = dict(
-            slots=features.words.arrays.slots,
-            records=features.words.arrays.records,
-            column_of_bucket=features.column_of_bucket,
-            idf=features.idf,
-            lower_case=options.lower_case,
-            kinds=options.kinds,
-            prefix=options.prefix,
-            weighted=config.weighted_words,
-            longest=config.word_ngrams,
-            n_buckets=config.ngram_buckets,
-            tf=features._tf,
-            norm=features._norm,
-            words=words,
-            labels=labels,
-            weights=weights,
-            ids=np.empty(n_bytes, np.int32),
-            tokens=np.empty(n_tokens, np.int32),
-            keys=np.empty(n_tokens, np.int64),
-            no_columns=_NO_COLUMNS,
-            indices=self.indices,
-            values=self.values,
-        )
-        self.table = SHORT_TABLE.table(**self._fields)

@@ -25,6 +25,9 @@ from labeltree.storage.tensors import take_tensor
 NORM_CODES = {"none": NORM_NONE, "l2": NORM_L2, "mean": NORM_MEAN}
 
 _NO_IDF: NDArray[np.float32] = np.empty(0, np.float32)
+# All columns are one block, of which all entries are kept.
+_ONE: NDArray[np.float32] = np.ones(1, np.float32)
+_ALL: NDArray[np.int64] = np.zeros(1, np.int64)
 
 
 class VectorFeatures(Features):
@@ -80,7 +83,15 @@ class VectorFeatures(Features):
         indptr, indices, values, _ = rows
         values = values.copy()
         weigh_rows(
-            read_only(indptr), read_only(indices), values, self.column_weight, TF_COUNT, self.norm_of_rows
+            read_only(indptr),
+            read_only(indices),
+            values,
+            self.column_weight,
+            TF_COUNT,
+            self.norm_of_rows,
+            read_only(np.array([self.n_columns], np.int64)),
+            read_only(_ONE),
+            read_only(_ALL),
         )
         return SparseRows(indptr, indices, values, self.n_columns)
 

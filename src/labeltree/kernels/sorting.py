@@ -1,4 +1,4 @@
-"""Sorting of a row's entries, without recursion or memory of its own.
+"""Sorting and selecting of a row's entries, without recursion or memory of its own.
 
 A key is a number and the place of its entry, so that keys are distinct and equal numbers keep their order.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from labeltree.kernels.jit import inlined
+from labeltree.kernels.jit import helper, inlined
 
 MOST_RANKED = 128  # keys that are sorted by counting how many are smaller
 
@@ -56,3 +56,22 @@ def sort_keys(keys, n, buffer):
                 keys[j] = keys[j - gap]
                 j -= gap
             keys[j] = key
+
+
+@helper
+def select_largest(bits, n_kept, count):
+    """The bits of the ``n_kept``-th largest of positive floats, and how many equal to it are that large."""
+    limit, mask = np.int64(0), np.int64(0)
+    for shift in range(24, -1, -8):
+        for digit in range(256):
+            count[digit] = 0
+        for place in range(len(bits)):
+            if np.int64(bits[place]) & mask == limit:
+                count[(np.int64(bits[place]) >> shift) & 255] += 1
+        digit = 255
+        while count[digit] < n_kept:
+            n_kept -= count[digit]
+            digit -= 1
+        limit |= digit << shift
+        mask |= 255 << shift
+    return limit, n_kept

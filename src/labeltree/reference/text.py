@@ -10,12 +10,13 @@ import math
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 from labeltree.config import Config
 
 Row = dict[int, float]  # column -> value
+Part = bytes | tuple[bytes, bytes]  # of blocks: characters of a word, or two words
 
 _WHITE_SPACE = re.compile(rb"[ \t\n\v\f\r\0]+")
 _WEIGHT = re.compile(rb"(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
@@ -37,6 +38,8 @@ class Line(NamedTuple):
 class Fitted(NamedTuple):
     words: list[bytes]  # by column
     buckets: dict[int, int]  # n-gram bucket -> column
+    blocks: list[dict[Part, int]]  # of each block: n-gram or pair -> column
+    block_end: list[int]  # where the columns of the words and of each block end
     idf: list[float]
     labels: list[bytes]
     rows: list[Row]
@@ -116,6 +119,39 @@ def ngram_buckets(words: list[bytes], config: Config) -> list[int]:
     return buckets
 
 
+def ngrams_of(word: bytes, n: int) -> list[bytes]:
+    """Runs of n characters of the word between spaces; all of it if it is shorter."""
+    characters = re.findall(rb"[^\x80-\xbf][\x80-\xbf]*", b" " + word + b" ")
+    return [b"".join(characters[k : k + n]) for k in range(max(1, len(characters) - n + 1))]
+
+
+def block_parts(line: Line, words: Collection[bytes], config: Config) -> list[list[Part]]:
+    """What a row has of each block that is wanted."""
+    if config.weighted_words:
+        return []
+    ngrams: list[Part] = [part for word in line.words for part in ngrams_of(word, config.char_ngrams)]
+    pairs: list[Part] = [
+        pair for pair in itertools.pairwise(line.words) if pair[0] in words and pair[1] in words
+    ]
+    wanted = [(config.char_weight, ngrams), (config.pair_weight, pairs)]
+    return [parts for weight, parts in wanted if weight > 0]
+
+
+def fit_blocks(
+    lines: Sequence[Line], words: list[bytes], first: int, config: Config
+) -> list[dict[Part, int]]:
+    """Columns from ``first`` on: of each block what enough rows have, by falling number of rows."""
+    known = set(words)
+    of_rows = [block_parts(line, known, config) for line in lines]
+    blocks: list[dict[Part, int]] = []
+    for b in range(len(block_parts(Line([], [], []), known, config))):
+        n_rows = Counter(part for parts in of_rows for part in dict.fromkeys(parts[b]))
+        chosen = [part for part, n in n_rows.most_common() if n >= config.min_rows]
+        blocks.append({part: first + k for k, part in enumerate(chosen)})
+        first += len(chosen)
+    return blocks
+
+
 def fit_lines(lines: Sequence[Line], config: Config) -> Fitted:
     """Words by falling count, then first seen; buckets after them, then the smaller; labels first seen."""
     word_counts = Counter(word for line in lines for word in line.words)
@@ -124,34 +160,51 @@ def fit_lines(lines: Sequence[Line], config: Config) -> Fitted:
     frequent = sorted(bucket_counts, key=lambda bucket: (-bucket_counts[bucket], bucket))
     frequent = [bucket for bucket in frequent if bucket_counts[bucket] >= config.min_count]
     buckets = {bucket: len(words) + k for k, bucket in enumerate(frequent)}
-    counts = [count_line(line, words, buckets, config) for line in lines]
-    documents = Counter(column for row in counts for column in row)
-    idf = [1.0] * (len(words) + len(buckets))
-    if config.idf and not config.weighted_words:  # given weights are final
-        idf = [1 + math.log((1 + len(lines)) / (1 + documents[column])) for column in range(len(idf))]
+    n_columns = len(words) + len(buckets)
+    blocks = fit_blocks(lines, words, n_columns, config)
+    block_end = list(itertools.accumulate([n_columns, *map(len, blocks)]))
     labels = list(dict.fromkeys(label for line in lines for label in line.labels))
-    rows = [weigh_row(row, idf, config) for row in counts]
-    return Fitted(words, buckets, idf, labels, rows, [label_row(line, labels) for line in lines])
+    label_rows = [label_row(line, labels) for line in lines]
+    fitted = Fitted(words, buckets, blocks, block_end, [1.0] * block_end[-1], labels, [], label_rows)
+    counts = [count_line(line, fitted, config) for line in lines]
+    if config.idf and not config.weighted_words:  # given weights are final
+        documents = Counter(column for row in counts for column in row)
+        idf = [1 + math.log((1 + len(lines)) / (1 + documents[column])) for column in range(block_end[-1])]
+        fitted = fitted._replace(idf=idf)
+    return fitted._replace(rows=[weigh_row(row, fitted, config) for row in counts])
 
 
-def count_line(line: Line, words: list[bytes], buckets: dict[int, int], config: Config) -> Row:
+def count_line(line: Line, fitted: Fitted, config: Config) -> Row:
     """How often each column occurs, or the sum of its weights."""
-    columns = {word: column for column, word in enumerate(words)}
+    columns = {word: column for column, word in enumerate(fitted.words)}
     row: Row = {}
     for k, word in enumerate(line.words):
         if word in columns:
             row[columns[word]] = row.get(columns[word], 0) + (line.weights[k] if line.weights else 1)
-    for bucket in ngram_buckets(line.words, config):
-        if bucket in buckets:
-            row[buckets[bucket]] = row.get(buckets[bucket], 0) + 1
+    found = [fitted.buckets.get(bucket) for bucket in ngram_buckets(line.words, config)]
+    for block, parts in zip(fitted.blocks, block_parts(line, columns, config), strict=True):
+        found += [block.get(part) for part in parts]
+    for column in found:
+        if column is not None:
+            row[column] = row.get(column, 0) + 1
     return dict(sorted(row.items()))
 
 
-def weigh_row(counts: Row, idf: list[float], config: Config) -> Row:
+def weigh_row(counts: Row, fitted: Fitted, config: Config) -> Row:
+    """Each block by itself, then, if there are several, all together."""
     tf = "count" if config.weighted_words else config.tf
     functions = {"count": lambda n: n, "log": lambda n: 1 + math.log(n), "binary": lambda n: 1.0}
-    row = {column: functions[tf](n) * idf[column] for column, n in counts.items()}
-    return normalize_row(row, config.row_norm)
+    weights = [1.0, *(weight for weight in (config.char_weight, config.pair_weight) if weight > 0)]
+    row: Row = {}
+    start = 0
+    for b, (end, weight) in enumerate(zip(fitted.block_end, weights, strict=False)):
+        block = {c: functions[tf](n) * fitted.idf[c] for c, n in counts.items() if start <= c < end}
+        if b > 0 and config.strongest:  # words are all kept
+            kept = sorted(block, key=lambda column: (-block[column], column))[: config.strongest]
+            block = {column: block[column] for column in sorted(kept)}
+        row |= {c: weight * value for c, value in normalize_row(block, config.row_norm).items()}
+        start = end
+    return normalize_row(row, config.row_norm) if len(fitted.block_end) > 1 else row
 
 
 def normalize_row(row: Row, row_norm: str) -> Row:

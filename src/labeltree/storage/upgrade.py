@@ -39,7 +39,16 @@ ADDED: dict[int, dict[str, Any]] = {
         eta=2.0,
         eta_power=0.5,
     ),
-    2: dict(calibrate=True, tokens="spaces", neighbours=0),
+    2: dict(
+        calibrate=True,
+        tokens="spaces",
+        neighbours=0,
+        char_weight=0.0,
+        char_ngrams=4,
+        pair_weight=0.0,
+        min_rows=2,
+        strongest=0,
+    ),
     3: dict(),
 }
 

@@ -97,7 +97,7 @@ def _ensembles() -> None:
     """Several trees, and features of all kinds."""
     from labeltree.features.strings import StringTable
 
-    _train(word_ngrams=2)
+    _train(word_ngrams=2, char_weight=1.0, pair_weight=1.0, strongest=9)
     words = StringTable.from_strings(_TEXTS)
     words.choose_key()
     words.ids(_TEXTS)

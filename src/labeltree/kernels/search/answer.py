@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from labeltree.kernels.jit import inlined
+from labeltree.kernels.jit import inlined, kernel
 from labeltree.kernels.search.exact import keep_best, pop
 
 HIGHER = 1 + 1e-5  # bounds are a bit high, as sums and logarithms are rounded
@@ -91,6 +91,13 @@ def mapped(map, average):
     p = np.float64(average)
     log_odds = map[0] * math.log(p) - map[1] * math.log1p(-p) + map[2]
     return np.float32(1.0 / (1.0 + math.exp(-log_odds)))
+
+
+@kernel
+def map_averages(map, averages, out_probabilities):
+    """:func:`mapped` of each: what is computed here and in a search has the same bits."""
+    for k in range(len(averages)):
+        out_probabilities[k] = mapped(map, averages[k])
 
 
 @inlined

@@ -5,7 +5,14 @@ from __future__ import annotations
 import numpy as np
 
 from labeltree.kernels.jit import inlined, kernel
-from labeltree.kernels.sorting import MOST_RANKED, make_key, number_of, place_of, sort_keys
+from labeltree.kernels.sorting import (
+    MOST_RANKED,
+    make_key,
+    number_of,
+    place_of,
+    select_largest,
+    sort_keys,
+)
 from labeltree.kernels.text.packing import MIX_1, MIX_2, U32
 
 # Ids of tokens: words from 0 on, n-gram bucket b is FIRST_BUCKET - b.
@@ -57,7 +64,6 @@ def count_rows(
     column_of_word,
     column_of_bucket,
     keys,
-    n_before,
     out_indptr,
     out_indices,
     out_values,
@@ -65,10 +71,10 @@ def count_rows(
     """Rows of token ids to CSR rows of counts (or of sums of ``weights``, unless it is empty).
 
     ``column_of_word`` and ``column_of_bucket`` give the column of a token, or -1; an empty ``column_of_word``
-    leaves word ids as they are. Writes from entry ``n_before`` on and returns the next free one.
+    leaves word ids as they are. Returns the number of entries.
     """
     ranked = np.empty(MOST_RANKED, np.int64)
-    n_out, start = n_before, 0
+    n_out, start = 0, 0
     for i in range(len(row_end)):
         n = 0
         for k in range(start, row_end[i]):
@@ -96,23 +102,69 @@ def count_rows(
 
 
 @kernel
-def weigh_rows(indptr, indices, values, idf, tf, norm):
-    """Turn counts into weights in place: TF, times IDF (unless it is empty), then the rows' norm.
+def weigh_rows(indptr, indices, values, idf, tf, norm, block_end, block_weight, block_most):
+    """Turn counts into weights in place: TF, times IDF (unless it is empty), then the norm.
 
-    A row whose norm is 0 stays as it is.
+    Each block of columns, up to ``block_end``, has a norm and a weight of its own; several together are
+    normalised once more. What has a norm of 0 stays as it is. Of a block's entries all but the ``block_most``
+    largest become 0, unless that is 0.
     """
+    count = np.empty(256, np.int64)
+    bits = values.view(np.uint32)
     for i in range(len(indptr) - 1):
-        start, end = indptr[i], indptr[i + 1]
-        for k in range(start, end):
-            value = np.float64(values[k])
-            if tf == TF_LOG:
-                value = 1.0 + np.log(value) if value != 1.0 else 1.0  # most are, and logarithms take long
-            elif tf == TF_BINARY:
-                value = 1.0
-            if len(idf) > 0:
-                value *= idf[indices[k]]
-            values[k] = value
-        normalize_row(values, start, end, norm)
+        start = indptr[i]
+        for b in range(len(block_end)):
+            end = start
+            while end < indptr[i + 1] and indices[end] < block_end[b]:
+                end += 1
+            weigh_block(indices, values, start, end, idf, tf)
+            if 0 < block_most[b] < end - start:
+                drop_weakest(values, bits, start, end, block_most[b], count)
+            normalize_row(values, start, end, norm)
+            if block_weight[b] != 1.0:
+                for k in range(start, end):
+                    values[k] *= block_weight[b]
+            start = end
+        if len(block_end) > 1:
+            normalize_row(values, indptr[i], indptr[i + 1], norm)
+
+
+@inlined
+def weigh_block(indices, values, start, end, idf, tf):
+    for k in range(start, end):
+        value = np.float64(values[k])
+        if tf == TF_LOG:
+            value = 1.0 + np.log(value) if value != 1.0 else 1.0  # most are, and logarithms take long
+        elif tf == TF_BINARY:
+            value = 1.0
+        if len(idf) > 0:
+            value *= idf[indices[k]]
+        values[k] = value
+
+
+@inlined
+def drop_weakest(values, bits, start, end, n_kept, count):
+    """All but the ``n_kept`` largest of positive values become 0; ties go to the lower column."""
+    limit, n_equal = select_largest(bits[start:end], n_kept, count)
+    for k in range(start, end):
+        if bits[k] == limit:
+            n_equal -= 1
+        if bits[k] < limit or (bits[k] == limit and n_equal < 0):
+            values[k] = 0.0
+
+
+@kernel
+def drop_zeros(indptr, indices, values):
+    """Take entries that are 0 out of the rows, in place; returns how many are left."""
+    n, k = 0, 0
+    for i in range(len(indptr) - 1):
+        while k < indptr[i + 1]:
+            if values[k] != 0.0:
+                indices[n], values[n] = indices[k], values[k]
+                n += 1
+            k += 1
+        indptr[i + 1] = n
+    return n
 
 
 @inlined

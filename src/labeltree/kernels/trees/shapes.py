@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from labeltree.kernels.jit import helper, kernel
+from labeltree.kernels.jit import kernel
+from labeltree.kernels.sorting import select_largest
 from labeltree.kernels.trees.paths import mark_path
 
 # Position of the lowest set bit of a 64-bit word, by a multiplication that gives each of them another index.
@@ -137,25 +138,6 @@ def sum_profiles(rows, label_indptr, label_rows, first_label, n_labels, out_indp
             filled = start
         out_indptr[label + 1] = filled
     return filled
-
-
-@helper
-def select_largest(bits, n_kept, count):
-    """The bits of the ``n_kept``-th largest of positive floats, and how many equal to it are that large."""
-    limit, mask = np.int64(0), np.int64(0)
-    for shift in range(24, -1, -8):
-        for digit in range(256):
-            count[digit] = 0
-        for place in range(len(bits)):
-            if np.int64(bits[place]) & mask == limit:
-                count[(np.int64(bits[place]) >> shift) & 255] += 1
-        digit = 255
-        while count[digit] < n_kept:
-            n_kept -= count[digit]
-            digit -= 1
-        limit |= digit << shift
-        mask |= 255 << shift
-    return limit, n_kept
 
 
 @kernel
