@@ -54,7 +54,7 @@ def test_the_quick_way_is_taken() -> None:
 
 def test_a_text_alone_is_the_text_of_a_batch() -> None:
     train, test = make_toy(200, seed=0), make_toy(20, seed=1)
-    model = labeltree.train(train.texts, train.labels, trees=2)
+    model = labeltree.train(train.texts, train.Y, trees=2)
     assert model._single_row.best(test.texts[:1], make_query(3)) is not None
     together = model.predict(test.texts, 3)
     assert [model.predict([text], 3)[0] for text in test.texts] == together

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 from labeltree.data.rows import Arrays, read_only
 from labeltree.experts.combination import Combination
 from labeltree.experts.expert import Expert
-from labeltree.experts.tree_expert import TreeExpert
 from labeltree.kernels.check import CANONICAL
 from labeltree.query import Query
 
 if TYPE_CHECKING:
+    from labeltree.experts.tree_expert import TreeExpert
     from labeltree.features.text import ShortText
 
 # Of each row: indptr, sorted label ids, and the weighted sum of what experts give that list all their labels.
@@ -64,14 +64,10 @@ class CombinedTrees:
 
 
 def combine_trees(experts: Sequence[Expert], combination: Combination) -> CombinedTrees | None:
-    """The experts that do not list their labels; None unless they are trees for one kernel."""
+    """The experts that do not list their labels; None unless one kernel can search them."""
     searched = [number for number, expert in enumerate(experts) if not expert.lists_all]
-    trees = [expert for number in searched if isinstance(expert := experts[number], TreeExpert)]
-    if not trees or len(trees) < len(searched) or len({_kind_of(tree) for tree in trees}) > 1:
+    kernels = {experts[number].searched_with for number in searched}
+    if len(kernels) != 1 or None in kernels:
         return None
+    trees = cast("list[TreeExpert]", [experts[number] for number in searched])
     return CombinedTrees(trees, combination.weights[searched], combination)
-
-
-def _kind_of(tree: TreeExpert) -> tuple[object, ...]:
-    """Trees for which it is equal have one kernel and rows prepared in memory of one shape."""
-    return tree.nodes, tree.link, *(array.shape[1:] for array in tree.parameters)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -52,6 +52,7 @@ class Expert(ABC):
     lists_all: ClassVar[bool] = False  # few labels are not 0 for a row, and `nonzero` lists them
     is_calibrated: bool = False  # whether its probabilities, by themselves, can be taken at their word
     usual_share: ClassVar[float | None] = None  # of the evidence, beside trees, where nothing is known
+    searched_with: Hashable = None  # where it is equal, label trees are searched by one kernel; None: by none
     trees: Sequence[LabelTree] = ()  # that people may want to see and to write to a file
     chosen: Mapping[str, Any] = {}  # by the data for it: values of parameters that the config leaves at 0
 

@@ -37,6 +37,8 @@ class TreeExpert(Expert):
         self.trees, self.n_labels = [tree], tree.n_labels
         self.parameters = type(parameters)(*map(read_only, parameters))
         self.scores_alike = KINDS[nodes].scores_alike
+        # One kernel, and rows prepared in memory of one shape.
+        self.searched_with = nodes, link, *(array.shape[1:] for array in parameters)
         self.is_calibrated = KINDS[nodes].is_calibrated(parameters)
         # Kernels are imported late, but not anew at each call: a call takes microseconds.
         make_kernels, self.table, self._fields = KINDS[nodes].search(tree, self.parameters, n_features)

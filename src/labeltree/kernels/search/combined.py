@@ -53,6 +53,7 @@ from labeltree.kernels.search.known import (
 
 _NO_LABEL = -1
 _NO_TREE = -1
+_FAR = np.float32(3.0)  # most children's log-probabilities are more than this below their parent's
 
 
 class Trees(NamedTuple):
@@ -169,9 +170,11 @@ def _go_on(nodes, trees, link, lists, row, turn, tree, vote, least, is_late, ope
     queue_log, queue_node = queues.log[tree], queues.node[tree]
     scores, cut = opened.scores, queues.cut[tree]
     is_alone = len(trees.weights) == 1
-    worst = worst_of(answer, least)
-    safe = np.float32(np.inf if worst > 0.0 else -np.inf)  # from here on they are not too low
     log, node = queue_log[0], queue_node[0]
+    # One probability is enough to tell that most children are too low; that of each would take longer.
+    far = log - _FAR
+    if far > cut and _told(weight * probability_of(nodes, far) + others, total) < worst_of(answer, least):
+        cut = far
     size = pop(queue_log, queue_node, queues.size[tree])
     while n_children[node] > 0:
         place = open_node(nodes, link, tree, node, log, turn, opened, queues)
@@ -189,11 +192,6 @@ def _go_on(nodes, trees, link, lists, row, turn, tree, vote, least, is_late, ope
                     nodes, trees, lists, row, turn, first + c, child_log, least, opened, queues, answer
                 )
                 continue
-            if child_log < safe:
-                if _told(weight * probability_of(nodes, child_log) + others, total) < worst:
-                    cut = child_log
-                    continue
-                safe = child_log
             size = push(queue_log, queue_node, size, child_log, first + c)
         if best < 0:
             break
