@@ -168,7 +168,7 @@ def _go_on(nodes, trees, link, lists, row, turn, tree, vote, least, is_late, ope
     weight, is_alone = trees.weights[tree], len(trees.weights) == 1
     first_child, n_children = nodes.first_child, nodes.n_children
     queue_log, queue_node, scores = queues.log[tree], queues.node[tree], opened.scores
-    log, node = queue_log[0], queue_node[0]
+    log, node, weighted = queue_log[0], queue_node[0], queues.frontier[tree]
     size = pop(queue_log, queue_node, queues.size[tree])
     size = _queue_sibling(nodes, tree, node, turn, is_alone, size, opened, queues)
     while n_children[node] > 0:
@@ -191,12 +191,13 @@ def _go_on(nodes, trees, link, lists, row, turn, tree, vote, least, is_late, ope
         if best < 0:
             break
         log, node = log + scores[place + best], first + best
+        weighted = weight * probability_of(nodes, log)
         size = _queue_sibling(nodes, tree, node, turn, is_alone, size, opened, queues)
     queues.size[tree] = size
     queues.frontier[tree] = weight * probability_of(nodes, queue_log[0]) if size > 0 else 0.0
     if n_children[node] > 0:
         return _NO_LABEL
-    queues.own[tree] = weight * probability_of(nodes, log)
+    queues.own[tree] = weighted
     return nodes.label[node]
 
 
