@@ -19,7 +19,7 @@ PART = 5  # one row in so many ...
 MOST = 5000  # ... which is enough for a few numbers
 LEAST = 50
 LEAST_ROWS = PART * LEAST  # of all
-BLOCKS = 25  # rows next to each other are often alike: they are held out together
+BLOCK = 10  # rows next to each other are often alike: so many are held out together
 
 
 class HeldOut(NamedTuple):
@@ -52,6 +52,7 @@ def choose_rows(weight: NDArray[np.float32]) -> NDArray[np.int64]:
     n_held_out = min(n_rows // PART, MOST)
     if n_held_out < LEAST:
         return np.empty(0, np.int64)
-    starts = np.arange(BLOCKS) * n_rows // BLOCKS
-    rows = np.unique(starts[:, None] + np.arange(n_held_out // BLOCKS))
+    n_blocks = n_held_out // BLOCK
+    starts = np.arange(n_blocks) * n_rows // n_blocks
+    rows = np.unique(starts[:, None] + np.arange(BLOCK))
     return rows[weight[rows] > 0]
