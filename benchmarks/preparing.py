@@ -1,8 +1,8 @@
 """One data set in every form that a tool may read, with label ids and features that all tools share.
 
-The ids are labeltree's own, and so are the vectors: TF-IDF of words cut at spaces, whatever the defaults of
-`labeltree train` are, so that peers are given what they are usually given; or, if asked for, labeltree's
-default features. The forms are ``source`` (the file itself), ``text`` (fastText lines with ids for labels;
+The ids are labeltree's own, and so are the vectors: TF-IDF of words cut at spaces, or the vectors of the data
+set, of unit length, whatever the defaults of `labeltree train` are, so that peers are given what they are
+usually given; or, if asked for, labeltree's default features. The forms are ``source`` (the file itself), ``text`` (fastText lines with ids for labels;
 the test rows without labels), ``npz`` (CSR arrays), ``xmlc`` (the repository's text format) and ``vw``
 (Vowpal Wabbit lines). Each is written once, into a folder whose name holds a digest of the data, so that
 changed features are never mixed with old files.
@@ -19,24 +19,31 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from labeltree.config import Config
+from labeltree.data.formats import find_format
+from labeltree.data.opening import Source
 from labeltree.data.rows import LabelRows, SparseRows
 from labeltree.model import Model
 from labeltree.training.data import read_training_data
 
 LABEL = Config().label_prefix
 FEATURES = {
-    "words": Config(
-        tokens="spaces",
-        lowercase=True,
-        min_count=1,
-        word_ngrams=1,
-        weighted_words=False,
-        tf="log",
-        idf=True,
-        row_norm="l2",
-    ),
-    "full": Config(),
-}  # what vectors are made of -> the parameters of it
+    "words": {
+        "text": Config(
+            tokens="spaces",
+            lowercase=True,
+            min_count=1,
+            word_ngrams=1,
+            weighted_words=False,
+            char_weight=0.0,
+            pair_weight=0.0,
+            tf="log",
+            idf=True,
+            row_norm="l2",
+        ),
+        "vectors": Config(idf=False, row_norm="l2"),
+    },
+    "full": {"text": Config(), "vectors": Config()},
+}  # what vectors are made of -> input of the data set -> the parameters of it
 
 
 class Part(NamedTuple):
@@ -81,8 +88,9 @@ class Prepared(NamedTuple):
 
 
 def prepare(name: str, train: Path, test: Path, cache: Path, features: str = "words") -> Prepared:
-    """Read both parts, texts as these features (of ``FEATURES``)."""
-    config = FEATURES[features]
+    """Read both parts as these features (of ``FEATURES``)."""
+    with Source(train) as source:
+        config = FEATURES[features][find_format("auto", source).input]
     data = read_training_data(str(train), None, config)
     names = data.labels.strings()
     # A model without trees reads a file in the features of its training data; nothing is predicted with it.

@@ -246,7 +246,7 @@ def test_needs_are_of_parameters_that_are_known(parameter: Parameter) -> None:
         ({"tree": "some/file", "arity": 4}, "arity=4 has no effect where tree is some/file"),
         ({"tree": "huffman", "balanced": False}, "balanced=no has no effect where tree is huffman"),
         ({"ngram_buckets": 4}, "ngram_buckets=4 has no effect where word_ngrams is 1"),
-        ({"weighted_words": True, "idf": True}, "idf=yes has no effect where weighted_words is yes"),
+        ({"weighted_words": True, "tf": "log"}, "tf=log has no effect where weighted_words is yes"),
     ],
 )
 def test_a_parameter_without_effect_is_an_error(given: dict[str, Any], message: str, tmp_path: Path) -> None:
@@ -281,10 +281,18 @@ def test_some_parameters_need_texts() -> None:
     config = make_config({"tf": "count", "ngram_buckets": 9, "word_ngrams": 2})
     check_effects(config, dict.fromkeys(["tf", "word_ngrams", "ngram_buckets"], ""), input="text")
     for name in ("label_prefix", "weighted_words", "lowercase", "min_count", "word_ngrams", "ngram_buckets",
-                 "tf", "idf"):  # fmt: skip
+                 "tf"):  # fmt: skip
         with pytest.raises(ParameterError, match=f"{name}=.* where input is vectors: it needs input=text"):
             check_effects(config, {name: ""}, input="vectors")
-    check_effects(config, dict.fromkeys(["row_norm", "C"], ""), input="vectors")
+    check_effects(config, dict.fromkeys(["row_norm", "idf", "C"], ""), input="vectors")
+
+
+def test_inverse_document_frequencies_need_counts() -> None:
+    asked = {"idf": ""}
+    check_effects(Config(idf=False), asked, input="text")
+    check_effects(Config(idf=False), asked, input="vectors")
+    with pytest.raises(ParameterError, match="idf=yes .* where weighted_words is yes and input is text"):
+        check_effects(Config(weighted_words=True), asked, input="text")
 
 
 def test_effective_parameters() -> None:

@@ -179,7 +179,7 @@ def test_fit_checks_the_search(how: dict[str, Any]) -> None:
 
 
 def test_labels_above_the_threshold_are_found_exactly() -> None:
-    deep = {"arity": 2, "max_leaves": 2, "threshold": 0.01}
+    deep = {"arity": 2, "max_leaves": 2, "neighbours": 0, "threshold": 0.01}  # a beam is of one tree
     exact = small(**deep).fit(TRAIN_TEXTS, TRAIN_LABELS)
     narrow = small(**deep, search="beam", beam=1).fit(TRAIN_TEXTS, TRAIN_LABELS)
     assert (exact.predict(TEST_TEXTS) != narrow.predict(TEST_TEXTS)).nnz == 0

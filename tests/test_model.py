@@ -183,10 +183,12 @@ def test_what_a_model_says_about_itself(ensemble: Model, vector_model: Model) ->
     facts = json.loads(json.dumps(ensemble.inspect()))
     assert facts["config"] == ensemble.config.to_dict()
     assert (facts["input"], facts["n_labels"], facts["n_examples"]) == ("text", N_LABELS, 150)
-    assert facts["n_features"] == ensemble.n_features == N_FEATURES
+    assert facts["n_features"] == ensemble.n_features == N_TEXT_FEATURES
     assert [tree["n_labels"] for tree in facts["trees"]] == [N_LABELS] * 3
-    arrays = [array for expert in ensemble.experts for array in expert.parameters]
-    assert facts["parameter_bytes"] == sum(array.nbytes for array in arrays)
+    assert [rows["rows"] for rows in facts["neighbours"]] == [150]
+    parts = [expert.parameter_bytes for expert in ensemble.experts]
+    assert parts[:3] == [sum(array.nbytes for array in tree.parameters) for tree in ensemble.experts[:3]]
+    assert facts["parameter_bytes"] == sum(parts) > sum(parts[:3])
     assert vector_model.inspect()["input"] == "vectors"
 
 
@@ -291,7 +293,7 @@ def test_a_file_read_in_blocks_is_the_whole(
     assert (rows.n_columns, labels.n_labels) == (text_model.n_features, N_LABELS)
     path.write_text("")
     rows, labels, _ = text_model.read(path)
-    assert (rows.n_rows, rows.n_columns, labels.n_rows, labels.n_labels) == (0, N_FEATURES, 0, N_LABELS)
+    assert (rows.n_rows, rows.n_columns, labels.n_rows, labels.n_labels) == (0, N_TEXT_FEATURES, 0, N_LABELS)
 
 
 def test_repr_says_what_it_is(text_model: Model, ensemble: Model) -> None:
@@ -300,8 +302,10 @@ def test_repr_says_what_it_is(text_model: Model, ensemble: Model) -> None:
     assert repr(StringTable.from_strings(["a"])) == "<StringTable of 1 string: 'a'>"
     assert repr(StringTable()) == "<StringTable of 0 strings>"
     start = f"<labeltree.Model: {text_model.n_examples:,} rows, {N_LABELS} labels, "
-    assert repr(text_model) == f"{start}{text_model.n_features:,} features, 1 tree>"
-    assert repr(ensemble).endswith("features, 3 trees>")
+    assert repr(text_model) == f"{start}{text_model.n_features:,} features, 1 tree, neighbours>"
+    assert repr(ensemble).endswith("features, 3 trees, neighbours>")
+    alone = labeltree.train(TRAIN.texts, TRAIN.Y, neighbours=0, **SMALL)
+    assert repr(alone).endswith("features, 1 tree>")
 
 
 @pytest.mark.parametrize(

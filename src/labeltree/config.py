@@ -29,6 +29,7 @@ from labeltree.trees import BUILDERS
 # What parameters need to have an effect.
 _TEXT = Need({"input": ("text",)})
 _COUNTED_WORDS = Need({"weighted_words": (False,)})
+_COUNTS = Need({"weighted_words": (False,), "input": ("vectors",)})
 _NGRAMS = Need({"word_ngrams": range(2, 9)})
 _CHAR_BLOCK = Need({"char_weight": AboveZero()})
 _BLOCKS = Need({"char_weight": AboveZero(), "pair_weight": AboveZero()})
@@ -143,7 +144,7 @@ class Config:
         True,
         "Multiply by the inverse document frequency; vectors that are counts by its root.",
         group="features",
-        needs=(_COUNTED_WORDS,),
+        needs=(_COUNTS,),
     )
     row_norm: str = _parameter(
         "l2",

@@ -81,10 +81,11 @@ class Model:
         self._single_row = SingleRow(features, self._ensemble)
 
     def __repr__(self) -> str:
-        kinds = Counter(expert.kind for expert in self.experts)
+        kinds = Counter((expert.kind, expert.plural) for expert in self.experts)
+        experts = [plural if kind == plural else counted(n, kind) for (kind, plural), n in kinds.items()]
         return (
             f"<labeltree.Model: {self.n_examples:,} rows, {self.n_labels:,} labels, "
-            f"{self.n_features:,} features, {', '.join(counted(n, kind) for kind, n in kinds.items())}>"
+            f"{self.n_features:,} features, {', '.join(experts)}>"
         )
 
     @property

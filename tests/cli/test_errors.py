@@ -93,7 +93,7 @@ BAD = [
     ("train {data.txt} -o {out} --nodes sparse-ish", 2, "dense"),
     ("train {data.txt} -o {out} --optimizer adam", 2, "adagrad"),
     ("train {data.txt} -o {out} --format csv", 2, "fasttext"),
-    ("train {data.txt} -o {out} --preset best", 2, "paper"),
+    ("train {data.txt} -o {out} --preset finest", 2, "paper"),
     ("train {data.txt} -o {out} --threads -1", 2, "threads"),
     ("predict {model} {data.txt} --threads 99999999999999999999", 2, "0<=x<=4096"),
     ("train {data.txt} -o {out} --label-prefix \udcff", 2, "label_prefix must be valid Unicode"),

@@ -115,6 +115,17 @@ def test_one_text_is_as_in_a_batch() -> None:
         assert buffer.values[:n].tobytes() == expected.values.tobytes()
 
 
+@pytest.mark.parametrize("n_listed", [0, 1, 3])
+def test_ngrams_are_the_same_whether_listed_or_cut(n_listed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(blocks, "LISTED_WORDS", n_listed)
+    texts = ["one two three", "one two", "über die brücke", "one brücken"]
+    block = texts_to_block(texts)
+    features, _, rows, _ = TextFeatures.fit([block], Config(char_weight=0.7, min_rows=1))
+    again = features.transform_texts(texts)
+    assert again.indices.tolist() == rows.indices.tolist()
+    assert again.values.tobytes() == rows.values.tobytes()
+
+
 def test_words_with_weights_have_no_blocks() -> None:
     config = Config(weighted_words=True, char_weight=1.0, pair_weight=1.0)
     features, _, rows, _ = TextFeatures.fit([texts_to_block(["one:1 two:2", "one:1 two:2"])], config)

@@ -136,7 +136,7 @@ def made(seconds: float, name: str = "Y") -> Measures:
     none = np.empty(0, np.int32)
     rows = SparseRows(np.zeros(3001, np.int64), none, none.astype(np.float32), 0)
     labels = LabelRows(np.arange(3001), np.full(3000, -1, np.int32), 1)
-    found = np.zeros((3000, 1), np.int32), np.zeros((3000, 1), np.float32)
+    found = np.zeros((3000, 1), np.int32), np.zeros((3000, 1), np.float32), np.ones(3000, np.bool_)
     data = DataSet(rows, labels, name, BadLines())
     return Measures(scores, [1], data, LabelCounts(3000, 3000, 0, 3000), found, seconds)
 

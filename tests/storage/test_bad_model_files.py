@@ -286,7 +286,7 @@ FORGED: dict[str, tuple[Callable[[Tensors, dict[str, Any]], None], str]] = {
     "an expert without nodes": (without("nodes"), "nodes"),
     "an expert without a link": (without("link"), "link"),
     "an expert without a number": (without("number"), "number"),
-    "an expert that is not there": (expert(1, number=2), "tree.2.parent"),
+    "an expert that is not there": (expert(1, number=9), "tree.9.parent"),
     "an expert twice": (expert(1, number=0), "number of an expert is 0"),
     "an expert of a negative number": (expert(1, number=-1), "number of an expert is -1"),
     "an expert of a number as text": (expert(1, number="1"), "number of an expert is '1'"),
@@ -343,7 +343,7 @@ NEWER: dict[str, tuple[Callable[[Tensors, dict[str, Any]], None], str]] = {
     ),
     "an expert": (
         expert(1, kind="oracle"),
-        "expert 'oracle' is unknown: this version of labeltree has tree;",
+        "expert 'oracle' is unknown: this version of labeltree has tree, neighbours;",
     ),
     "nodes": (expert(1, nodes="round"), "nodes 'round' is unknown: this version of labeltree has sparse,"),
     "a link": (expert(1, link="probit"), "link 'probit' is unknown: this version of labeltree has plt, hsm;"),
