@@ -28,7 +28,7 @@ class Table(Expert):
 
     kind = "table"
     lists_all = scores_alike = True
-    usual_share = 0.3
+    usual_share = 0.05
 
     def __init__(self, sums: NDArray[np.float32], labels: NDArray[np.int32], n_labels: int) -> None:
         self.sums, self.labels, self.n_labels = sums, labels, n_labels
@@ -90,6 +90,8 @@ class Table(Expert):
 class Fool(Table):
     """Has learned wrong labels by heart."""
 
+    usual_share = 0.6
+
     learned = staticmethod(lambda labels: (labels + 1) % len(LABELS))
 
 
@@ -112,7 +114,7 @@ def test_an_expert_counts_as_much_as_it_helps(expert: type[Table], parameters: d
     labels = [*TOY.Y[7:], *TOY.Y[:7]] if expert is Table else TOY.Y
     model = labeltree.train(TOY.X, labels, **parameters)
     assert [each.kind for each in model.experts][-1] == "table"
-    assert share(model) > 0.4 if expert is Table else share(model) < 0.2, share(model)
+    assert share(model) > 0.1 if expert is Table else share(model) < 0.5
     assert len(model.combination.map) == 3
     of_trees = model.combination.weights[:-1]
     if parameters.get("trees") == 2:
