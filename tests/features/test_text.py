@@ -64,6 +64,9 @@ lines = st.lists(st.tuples(st.one_of(tokens, tokens, labels), spaces).map(b"".jo
 )
 
 
+ONLY_WORDS: dict[str, Any] = {"char_weight": 0.0, "pair_weight": 0.0}
+
+
 def make_block(texts: Sequence[bytes], label_lists: Sequence[Sequence[bytes]] | None = None) -> Block:
     """Texts back to back, so that words end where the next text begins."""
     flat = [label for row in label_lists or [] for label in row]
@@ -263,7 +266,7 @@ def test_labels_end_at_white_space_only_and_begin_after_it() -> None:
 
 
 def test_known_weights() -> None:
-    config = make_config({"row_norm": "none"})
+    config = make_config({"row_norm": "none"} | ONLY_WORDS)
     features, _, rows, _ = TextFeatures.fit([make_block([b"a a b", b"a"])], config)
     assert features.words.strings() == ["a", "b"]
     np.testing.assert_allclose(features.idf, 1 + np.log([3 / 3, 3 / 2]), rtol=1e-6)
@@ -367,7 +370,8 @@ def named(row: dict[int, float], features: TextFeatures) -> dict[tuple[int, str]
 
 def test_words_of_too_few_other_rows_are_unseen() -> None:
     texts = [b"one two", b"one two three", b"one three", b"one"]
-    features, _, rows, _ = TextFeatures.fit([make_block(texts)], make_config({"min_count": 2}))
+    config = make_config({"min_count": 2} | ONLY_WORDS)
+    features, _, rows, _ = TextFeatures.fit([make_block(texts)], config)
     before = rows.values.copy()
     unseen = features.as_unseen(rows, np.array([0, 2]))
     assert [features.words[c] for c in unseen.indices] == ["one", "one"]

@@ -132,8 +132,9 @@ class NeighboursExpert(ListingExpert):
         if not job.config.neighbours:
             return ExpertNeeds()
         X, Y, _ = job.rows
-        n_bytes = int(BYTES_PER_ENTRY * len(X.indices)) + Y.indptr.nbytes + Y.indices.nbytes
-        return ExpertNeeds(n_bytes, n_bytes, _BYTES_WHILE_BUILDING * len(X.indices))
+        n_entries = int(np.count_nonzero(X.indices < job.n_compared))
+        n_bytes = int(BYTES_PER_ENTRY * n_entries) + Y.indptr.nbytes + Y.indices.nbytes
+        return ExpertNeeds(n_bytes, n_bytes, _BYTES_WHILE_BUILDING * n_entries)
 
     @classmethod
     def build(
