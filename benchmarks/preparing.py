@@ -2,10 +2,10 @@
 
 The ids are labeltree's own, and so are the vectors: TF-IDF of words cut at spaces, or the vectors of the data
 set, of unit length, whatever the defaults of `labeltree train` are, so that peers are given what they are
-usually given; or, if asked for, labeltree's default features. The forms are ``source`` (the file itself), ``text`` (fastText lines with ids for labels;
-the test rows without labels), ``npz`` (CSR arrays), ``xmlc`` (the repository's text format) and ``vw``
-(Vowpal Wabbit lines). Each is written once, into a folder whose name holds a digest of the data, so that
-changed features are never mixed with old files.
+usually given; or, if asked for, labeltree's default features. The forms are ``source`` (the file itself),
+``text`` (fastText lines with ids for labels; the test rows without labels), ``npz`` (CSR arrays), ``xmlc``
+(the repository's text format) and ``vw`` (Vowpal Wabbit lines). Each is written once, into a folder whose
+name holds a digest of the data, so that changed features are never mixed with old files.
 """
 
 from __future__ import annotations

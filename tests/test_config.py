@@ -291,7 +291,7 @@ def test_inverse_document_frequencies_need_counts() -> None:
     asked = {"idf": ""}
     check_effects(Config(idf=False), asked, input="text")
     check_effects(Config(idf=False), asked, input="vectors")
-    with pytest.raises(ParameterError, match="idf=yes .* where weighted_words is yes and input is text"):
+    with pytest.raises(ParameterError, match=r"idf=yes .* where weighted_words is yes and input is text"):
         check_effects(Config(weighted_words=True), asked, input="text")
 
 

@@ -25,10 +25,12 @@ from support.small_data import (
 )
 
 import labeltree
+from labeltree.config import Config
 from labeltree.data.rows import LabelRows, SparseRows
 from labeltree.errors import DataError, ModelFileError, ParameterError
 from labeltree.features.strings import StringTable
 from labeltree.model import Model
+from labeltree.reference.text import fit_lines, split_line
 
 TRAIN, TEST = make_toy(150), make_toy(60, seed=4)
 SMALL: dict[str, Any] = dict(arity=2, max_leaves=3)
@@ -51,6 +53,12 @@ def vector_model() -> Model:
 
 def scipy_of(rows: SparseRows) -> Any:
     return sp.csr_matrix((rows.values, rows.indices, rows.indptr), shape=(rows.n_rows, rows.n_columns))
+
+
+def n_features_of(texts: list[str]) -> int:
+    """Words, and parts and pairs of them that two rows have."""
+    lines = [split_line(text.encode(), Config(), labels_in_text=False) for text in texts]
+    return fit_lines(lines, Config()).block_end[-1]
 
 
 def same(one: Any, other: Any) -> bool:
@@ -183,9 +191,9 @@ def test_what_a_model_says_about_itself(ensemble: Model, vector_model: Model) ->
     facts = json.loads(json.dumps(ensemble.inspect()))
     assert facts["config"] == ensemble.config.to_dict()
     assert (facts["input"], facts["n_labels"], facts["n_examples"]) == ("text", N_LABELS, 150)
-    assert facts["n_features"] == ensemble.n_features == N_TEXT_FEATURES
+    assert facts["n_features"] == ensemble.n_features == n_features_of(TRAIN.texts)
     assert [tree["n_labels"] for tree in facts["trees"]] == [N_LABELS] * 3
-    assert [rows["rows"] for rows in facts["neighbours"]] == [150]
+    assert [index["n_indexed_rows"] for index in facts["neighbours"]] == [150]
     parts = [expert.parameter_bytes for expert in ensemble.experts]
     assert parts[:3] == [sum(array.nbytes for array in tree.parameters) for tree in ensemble.experts[:3]]
     assert facts["parameter_bytes"] == sum(parts) > sum(parts[:3])
@@ -293,7 +301,12 @@ def test_a_file_read_in_blocks_is_the_whole(
     assert (rows.n_columns, labels.n_labels) == (text_model.n_features, N_LABELS)
     path.write_text("")
     rows, labels, _ = text_model.read(path)
-    assert (rows.n_rows, rows.n_columns, labels.n_rows, labels.n_labels) == (0, N_TEXT_FEATURES, 0, N_LABELS)
+    assert (rows.n_rows, rows.n_columns, labels.n_rows, labels.n_labels) == (
+        0,
+        text_model.n_features,
+        0,
+        N_LABELS,
+    )
 
 
 def test_repr_says_what_it_is(text_model: Model, ensemble: Model) -> None:

@@ -34,8 +34,14 @@ def test_every_version_has_its_files() -> None:
 
 @pytest.mark.parametrize(
     "part",
-    ["features.column_weight", "features.bucket_row", "features.ngrams", "features.pairs"]
-    + ["neighbours.column_lists", "neighbours.weight"],
+    [
+        "features.column_weight",
+        "features.bucket_row",
+        "features.ngrams",
+        "features.pairs",
+        "neighbours.column_lists",
+        "neighbours.weight",
+    ],
 )
 def test_files_of_the_present_version_have_a_part_or_not(part: str) -> None:
     tensors = [read_model(GOLDEN / f"{name}-{FORMAT_VERSION}.labeltree")[0] for name in golden_models()]

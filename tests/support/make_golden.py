@@ -31,9 +31,10 @@ WORDS: dict[str, Any] = dict(tokens="spaces", char_weight=0.0, pair_weight=0.0)
 
 @cache
 def golden_models() -> dict[str, tuple[Model, list[Any]]]:
-    """Each file's model and what it is asked. Among them, what a file may have is there once, and missing once.
+    """Each file's model and what it is asked.
 
-    Such are the blocks of features, weights of columns and of rows, neighbours, and what held-out rows say.
+    What a file may have or not is there in some of them and not in others: blocks of features, weights of
+    columns and of rows, neighbours, and what held-out rows say.
     """
     toy = make_toy(120, seed=3)
     renamed = [[f"café:{label}" if label == LABELS[0] else label for label in labels] for labels in toy.Y]
