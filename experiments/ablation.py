@@ -40,13 +40,14 @@ from experiments.ablation_records import (
     records_of,
 )
 from experiments.ledger import Ledger, Record, run_missing
+from experiments.plain import PLAIN, plain_idf
 from experiments.sets import Defaults, Files, add_set_options, chosen_sets, run_sets
 from experiments.writing import command_of, output_folder, parser_of, write_csv
 from labeltree.config import Config
 from labeltree.data.bad_lines import BadLines
 from labeltree.data.rows import LabelRows, SparseRows
 from labeltree.errors import TrainingError
-from labeltree.features.counting import inverse_document_frequency
+from labeltree.features.counting import document_frequency, inverse_document_frequency
 from labeltree.features.reading import read_rows
 from labeltree.features.vectors import VectorFeatures
 from labeltree.metrics import evaluate
@@ -77,15 +78,19 @@ class Rows(NamedTuple):
 def prepare(train: Path, judge: Path, weights: str) -> Rows:
     """Both files as rows whose absolute values sum to 1: word counts, times the IDF if weights is tf-idf.
 
-    labeltree takes numbered features as they come; here their columns are weighted as words would be.
+    Numbered features are taken as they come; here their columns are weighted as words would be.
     """
-    config = Config(tf="count", idf=weights == "tf-idf", row_norm="mean")
+    has_idf = weights == "tf-idf"
+    settings = {"tf": "count", "idf": plain_idf(train, has_idf), "row_norm": "mean"}
+    config = Config(**PLAIN | settings)
     data = read_training_data(train, None, config)
     features, X = data.features, data.X
     judged_X, judged_Y = read_rows(features, data.labels, judge, "auto", BadLines())
     if not isinstance(features, VectorFeatures):
         return Rows(X, data.Y, judged_X, judged_Y, "text")
-    idf = inverse_document_frequency(X) if config.idf else np.ones(X.n_columns, np.float32)
+    idf = np.ones(X.n_columns, np.float32)
+    if has_idf:
+        idf = inverse_document_frequency(document_frequency(X), X.n_rows)
 
     def weigh(rows: SparseRows) -> SparseRows:
         return features.prepared(rows._replace(values=rows.values * idf[rows.indices]))
@@ -106,7 +111,7 @@ def fit_and_judge(rows: Rows, key: Mapping[str, Any], threads: int) -> Record:
     }  # fmt: skip
     began = time.process_time()
     try:
-        model = labeltree.train(rows.X, indicator, threads=threads, config=Config(**FIXED, **given))
+        model = labeltree.train(rows.X, indicator, threads=threads, config=Config(**PLAIN | FIXED | given))
     except TrainingError as error:
         return {**dict.fromkeys(METRICS, 0.0), "diverged": str(error), **about}
     seconds = time.process_time() - began

@@ -36,6 +36,7 @@ from experiments.hsm_vs_plt_records import (
     score,
 )
 from experiments.ledger import Ledger, Record, run_missing
+from experiments.plain import PLAIN, plain_idf
 from experiments.sets import Defaults, Files, add_set_options, chosen_sets, run_sets
 from experiments.writing import command_of, output_folder, parser_of, write_csv
 from labeltree.config import Config
@@ -67,8 +68,8 @@ class Rows(NamedTuple):
 
 
 def read(train: Path, judge: Path) -> Rows:
-    """Both files with labeltree's default features: TF-IDF for texts, rows of length 1."""
-    data = read_training_data(train, None, Config())
+    """Both files with plain features: TF-IDF for texts, rows of length 1."""
+    data = read_training_data(train, None, Config(**PLAIN | {"idf": plain_idf(train)}))
     return Rows(data.X, data.Y, *read_rows(data.features, data.labels, judge, "auto", BadLines()))
 
 
@@ -104,17 +105,22 @@ def judge(ids: Any, probabilities: Any, Y: LabelRows) -> Record:
     return {**found, "n_one": one, "n_more": more, "labels_per_row": round(float(n_labels.mean()), 4)}
 
 
+def config_of(key: Mapping[str, Any]) -> Config:
+    """How a run is trained: as plain models are, but sparse nodes tell calibrated probabilities."""
+    given = {**SHARED, **key["settings"], "link": key["link"], "seed": key["seed"]}
+    return Config(**PLAIN | given | {"calibrate": given["nodes"] == "sparse"})
+
+
 def fit_and_judge(rows: Rows, key: Mapping[str, Any], threads: int) -> Record:
     """Train with the key's settings; percents on the rows to judge by, all 0 if training diverges."""
     from scipy.sparse import csr_matrix
 
     Y = rows.Y
     indicator = csr_matrix((np.ones(len(Y.indices), np.float32), Y.indices, Y.indptr), (Y.n_rows, Y.n_labels))
-    given = {**SHARED, **key["settings"], "link": key["link"], "seed": key["seed"]}
     about = {"n_train": Y.n_rows, "n_judged": rows.judged_Y.n_rows, "n_labels": Y.n_labels}
     began = time.process_time()
     try:
-        model = labeltree.train(rows.X, indicator, threads=threads, config=Config(**given))
+        model = labeltree.train(rows.X, indicator, threads=threads, config=config_of(key))
     except TrainingError as error:
         nothing = np.full((rows.judged_Y.n_rows, K), -1), np.zeros((rows.judged_Y.n_rows, K))
         return {**judge(*nothing, rows.judged_Y), **about, "diverged": str(error)}

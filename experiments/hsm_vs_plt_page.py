@@ -189,8 +189,9 @@ def describe_method(data: Mapping[str, DataSet]) -> list[str]:
     )
     return [
         f"{sets}.",
-        f"All: {shared}, labeltree's default features (TF-IDF for texts, rows of length 1), and its defaults "
-        f"for what is not named; rare_weight 0 keeps the loss plain. Seeds {', '.join(map(str, seeds))} "
+        f"All: {shared}, words between white space (TF-IDF) or numbers as they are, rows of length 1, no "
+        "neighbours, and labeltree's defaults for what is not named; rare_weight 0 keeps the loss plain. "
+        f"Seeds {', '.join(map(str, seeds))} "
         "change the first vectors of dense nodes and the order of examples; the trees and the rows are the "
         "same. *Batch*: the loss of all rows is minimised, with HSM a row of s labels counts as s rows of "
         "weight 1/s (the paper's Appendix E.1). *Online* and dense: HSM picks one label of each row in each "

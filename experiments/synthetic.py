@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 import labeltree
 from experiments.generators import Reading, Sample, best_precision, generate
 from experiments.ledger import Ledger, run_missing
+from experiments.plain import PLAIN
 from experiments.synthetic_exact import predict_exactly
 from experiments.synthetic_page import draw_figure, write_synthetic_page
 from experiments.synthetic_readings import GEOMETRIES, reading_keys, run_reading
@@ -101,7 +102,7 @@ def train_tree(train: Sample, link: str, C: float, seed: int, threads: int) -> l
     from scipy.sparse import csr_matrix
 
     names = [str(label) for label in range(train.Y.shape[1])]
-    settings = TRAINING | {"C": C, "link": link, "seed": seed}
+    settings = PLAIN | TRAINING | {"C": C, "link": link, "seed": seed}
     Y = csr_matrix(train.Y.astype(np.int8))
     return labeltree.train(train.X, Y, label_names=names, threads=threads, config=Config(**settings))
 

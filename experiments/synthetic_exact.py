@@ -1,6 +1,6 @@
 """The same trees with node classifiers solved in double precision by Newton's method.
 
-An independent check of what training, its bytes for weights and its calibration do to predictions, and quick
+An independent check of what training and its bytes for weights do to predictions, and quick
 enough for the many readings: a node has as many weights as features and one more.
 """
 

@@ -52,10 +52,9 @@ def exact_table(runs: Sequence[Record]) -> str:
 def exact_text(runs: Sequence[Record]) -> str:
     moved = max(abs(run[link] - run[f"exact_{link}"]) for run in runs for link in ("hsm", "plt"))
     return (
-        "Training stops at a tolerance, keeps weights in bytes (127 steps of the largest) and calibrates "
-        "probabilities, which does not change their order. Beside it the same trees whose nodes are solved "
-        "in double precision by Newton's method, with the same regularisation. The precision@1 of a run "
-        f"differs by at most {moved:.2f} between the two."
+        "Training stops at a tolerance and keeps weights in bytes (127 steps of the largest). Beside it the "
+        "same trees whose nodes are solved in double precision by Newton's method, with the same "
+        f"regularisation. The precision@1 of a run differs by at most {moved:.2f} between the two."
     )
 
 

@@ -21,6 +21,7 @@ from typing import Any
 
 import labeltree
 from experiments.ledger import Ledger, Record, run_missing
+from experiments.plain import PLAIN, is_numbered
 from experiments.sets import Files, run_sets
 from experiments.table1_systems import SYSTEMS, System, peer_records
 from experiments.writing import command_of, output_folder, parser_of, write_csv
@@ -42,7 +43,9 @@ def measure(train: Path, test: Path, key: Mapping[str, Any], threads: int, folde
     Training that diverges is a result too: nothing is tuned here.
     """
     settings = {**key["settings"], "seed": key["seed"]}
-    config = make_config(settings, preset=settings.pop("preset", None))
+    if is_numbered(train):
+        settings["idf"] = False  # they are taken as they are
+    config = make_config(settings, preset=settings.pop("preset", None), config=Config(**PLAIN))
     with contextlib.suppress(TrainingError):
         warm_up(train, config, threads, folder)
     began = time.process_time(), time.perf_counter()
@@ -80,9 +83,8 @@ def warm_up(train: Path, config: Config, threads: int, folder: Path) -> None:
     """Compile what the config needs, by training on the first rows."""
     with train.open("rb") as source:
         lines = list(itertools.islice(source, WARM_UP_ROWS))
-    header = lines[0].split()
-    if len(header) == 3 and all(word.isdigit() for word in header):
-        lines[0] = b"%d %b %b\n" % (len(lines) - 1, *header[1:])
+    if is_numbered(train):
+        lines[0] = b"%d %b %b\n" % (len(lines) - 1, *lines[0].split()[1:])
     few = folder / "few.txt"
     few.write_bytes(b"".join(lines))
     model = labeltree.train(few, threads=threads, config=config)

@@ -79,7 +79,12 @@ SYSTEMS = (
         "all labels below the root, squared hinge with C 1, weights below 0.01 dropped",
         (),
     ),
-    System("labeltree", dict(), "its defaults: sparse nodes on one tree by clustering", ()),
+    System(
+        "labeltree",
+        dict(),
+        "the defaults of sparse nodes, on one tree by clustering",
+        (),
+    ),
     System(
         "labeltree, dense", dict(nodes="dense"), "the defaults of dense nodes, on a tree by clustering", ()
     ),

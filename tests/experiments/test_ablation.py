@@ -41,7 +41,9 @@ from experiments.ablation_records import (
     ranked,
 )
 from experiments.ledger import Ledger
+from experiments.plain import PLAIN
 from experiments.writing import mean_and_deviation
+from labeltree.config import Config
 from labeltree.metrics import evaluate
 
 KEY = {"tree": "kmeans", "lr": 1.0, "l2": 0.001, "epochs": 3, "dim": 8, "seed": 1}
@@ -81,7 +83,7 @@ def test_texts_are_trained_on_as_labeltree_itself_does(tmp_path: Path, weights: 
     train, test = generated_files(tmp_path, "words")
     found = fit_and_judge(prepare(train, test, weights), KEY, 1)
     given = {**FIXED, **KEY, "tf": "count", "idf": weights == "tf-idf", "row_norm": "mean"}
-    model = labeltree.train(str(train), threads=1, **given)
+    model = labeltree.train(str(train), threads=1, config=Config(**PLAIN), **given)
     X, Y, _ = model.read(test)
     expected = evaluate(model.predict_arrays(X, 5)[0], Y, (1, 3, 5))
     assert {name: found[name] for name in ("p@1", "p@3", "p@5")} == pytest.approx(

@@ -13,12 +13,20 @@ import pytest
 
 import labeltree
 from experiments import hsm_vs_plt, hsm_vs_plt_page, hsm_vs_plt_tables
-from experiments.hsm_vs_plt import Rows, fit_and_judge, generated_files, judge, keep_one, read, run_set
+from experiments.hsm_vs_plt import (
+    Rows,
+    config_of,
+    fit_and_judge,
+    generated_files,
+    judge,
+    keep_one,
+    read,
+    run_set,
+)
 from experiments.hsm_vs_plt_records import (
     KINDS,
     LINKS,
     METRICS,
-    SHARED,
     DataSet,
     Lead,
     cases,
@@ -27,7 +35,6 @@ from experiments.hsm_vs_plt_records import (
 )
 from experiments.ledger import Ledger
 from experiments.published import hsm_vs_plt as published
-from labeltree.config import Config
 from labeltree.data.rows import LabelRows
 from labeltree.metrics import evaluate
 
@@ -67,8 +74,7 @@ def test_runs_are_those_of_labeltree_itself(tmp_path: Path) -> None:
         for link in LINKS:
             key = {"settings": kind.settings, "link": link, "seed": 2}
             found = fit_and_judge(rows, key, 1)
-            given = {**kind.settings, **SHARED, "link": link, "seed": 2}
-            model = labeltree.train(str(train), threads=1, config=Config(**given))
+            model = labeltree.train(str(train), threads=1, config=config_of(key))
             X, Y, _ = model.read(test)
             expected = evaluate(model.predict_arrays(X, 5)[0], Y, (1, 3, 5))
             # Rows are scaled to length 1 once more, which may move their last bit.

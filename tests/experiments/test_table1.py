@@ -12,11 +12,12 @@ import pytest
 
 import labeltree
 from experiments import table1, table1_page
+from experiments.plain import PLAIN
 from experiments.published import TABLE1_SYSTEMS
 from experiments.published import table1 as published
 from experiments.table1_page import Claim, judge_claim, judge_costs, judge_peers, ordered, result_table
 from experiments.table1_systems import SYSTEMS, peer_records
-from labeltree.config import make_config
+from labeltree.config import Config, make_config
 from labeltree.metrics import evaluate
 
 _repeats = itertools.count(1)
@@ -116,7 +117,8 @@ def test_a_row_is_what_labeltree_does(tmp_path: Path, form: str) -> None:
     train, test = topics(tmp_path, form)
     key = {"settings": {"nodes": "dense", "dim": 8, "epochs": 2}, "seed": 3}
     found = table1.measure(train, test, key, 1, tmp_path)
-    model = labeltree.train(train, nodes="dense", dim=8, epochs=2, seed=3, threads=1)
+    config = Config(**PLAIN | key["settings"] | {"seed": 3, "idf": form == "words"})
+    model = labeltree.train(train, config=config, threads=1)
     X, Y, _ = model.read(test)
     expected = evaluate(model.predict_arrays(X, 5)[0], Y, (1, 3, 5))
     for name in ("p@1", "p@3", "p@5"):

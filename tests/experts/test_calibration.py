@@ -19,7 +19,7 @@ import labeltree
 from labeltree.config import Config
 from labeltree.data.rows import TrainingRows
 from labeltree.experts.calibration import fit_map, map_of_rows
-from labeltree.experts.held_out import HeldOut, hold_out
+from labeltree.experts.held_out import LEAST_ROWS, HeldOut, hold_out
 from labeltree.experts.tree_expert import TreeExpert
 from labeltree.features.vectors import VectorFeatures
 from labeltree.parallel import Pool
@@ -98,7 +98,7 @@ def held_out_of(problem: Problem, rows: TrainingRows) -> HeldOut:
 
 
 def test_too_few_rows_change_nothing() -> None:
-    data = make_toy(400, seed=4)
+    data = make_toy(LEAST_ROWS - 1, seed=4)
     model = labeltree.train(data.X, data.Y, nodes="sparse")
     assert model.experts[0].parameters.calibration.tolist() == [1.0, 1.0, 0.0]
     assert not len(model.combination.map)
@@ -138,7 +138,7 @@ def test_held_out_rows_become_likelier(n_labels: int) -> None:
 def test_a_model_answers_with_calibrated_probabilities(parameters: dict[str, Any], tmp_path: Path) -> None:
     """In every call; and it is the same for any number of threads."""
     data, test = make_toy(600, seed=4), make_toy(60, seed=5)
-    parameters = {"nodes": "sparse", "arity": 2, "max_leaves": 3} | parameters
+    parameters = {"nodes": "sparse", "arity": 2, "max_leaves": 3, "neighbours": 0} | parameters
     model = labeltree.train(data.X, data.Y, threads=1, **parameters)
     maps = [
         search.parameters.calibration for search in model.experts if hasattr(search.parameters, "calibration")

@@ -138,7 +138,7 @@ def test_it_says_what_it_is() -> None:
 
 def test_it_is_trained_beside_trees() -> None:
     model = labeltree.train(["a b", "b c", "c"], [["x"], ["x", "y"], []])
-    assert [expert.kind for expert in model.experts] == ["tree", "prior"]
+    assert [expert.kind for expert in model.experts] == ["tree", "neighbours", "prior"]
     prior = model.experts[-1].tensors(0)["prior.0.share"]
     np.testing.assert_allclose(prior, [2 / 3, 1 / 3], rtol=1e-6)
 

@@ -16,9 +16,12 @@ from labeltree.features.text import TextFeatures
 from labeltree.kernels.text.blocks import mark_pairs
 from labeltree.kernels.text.short import transform_text
 
+NO_BLOCKS = {"char_weight": 0.0, "pair_weight": 0.0}
+
 
 def fit(texts: list[str], **values: float) -> TextFeatures:
-    return TextFeatures.fit([texts_to_block(texts)], make_config(values))[0]
+    """With the blocks that have a weight here, and no others."""
+    return TextFeatures.fit([texts_to_block(texts)], make_config(NO_BLOCKS | values))[0]
 
 
 def names(features: TextFeatures, block: int) -> list[str]:
@@ -89,7 +92,7 @@ def test_the_strongest_of_a_block_are_kept() -> None:
 
 def test_the_idf_of_unseen_rows_is_of_all_ngrams_not_of_the_kept_ones() -> None:
     texts = [f"word{k} common rare{k % 9}" for k in range(60)]
-    values = {"char_weight": 0.7, "row_norm": "none", "tf": "binary"}
+    values = NO_BLOCKS | {"char_weight": 0.7, "row_norm": "none", "tf": "binary"}
     held_out = np.array([3, 5])
     unseen = []
     for strongest in (0, 8):
@@ -115,6 +118,17 @@ def test_one_text_is_as_in_a_batch() -> None:
         assert buffer.values[:n].tobytes() == expected.values.tobytes()
 
 
+@pytest.mark.parametrize("n_listed", [0, 1, 3])
+def test_ngrams_are_the_same_whether_listed_or_cut(n_listed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(blocks, "LISTED_WORDS", n_listed)
+    texts = ["one two three", "one two", "über die brücke", "one brücken"]
+    block = texts_to_block(texts)
+    features, _, rows, _ = TextFeatures.fit([block], Config(char_weight=0.7, min_rows=1))
+    again = features.transform_texts(texts)
+    assert again.indices.tolist() == rows.indices.tolist()
+    assert again.values.tobytes() == rows.values.tobytes()
+
+
 def test_words_with_weights_have_no_blocks() -> None:
     config = Config(weighted_words=True, char_weight=1.0, pair_weight=1.0)
     features, _, rows, _ = TextFeatures.fit([texts_to_block(["one:1 two:2", "one:1 two:2"])], config)
@@ -128,8 +142,14 @@ def test_words_with_weights_have_no_blocks() -> None:
             {"weighted_words": True, "char_weight": 2},
             "char_weight=2 has no effect where weighted_words is yes",
         ),
-        ({"char_ngrams": 3}, "char_ngrams=3 has no effect where char_weight is 0.0: .* char_weight=above 0"),
-        ({"min_rows": 3}, "min_rows=3 has no effect .* char_weight=above 0, or pair_weight=above 0"),
+        (
+            {"char_weight": 0.0, "char_ngrams": 3},
+            "char_ngrams=3 has no effect where char_weight is 0.0: .* char_weight=above 0",
+        ),
+        (
+            NO_BLOCKS | {"min_rows": 3},
+            "min_rows=3 has no effect .* char_weight=above 0, or pair_weight=above 0",
+        ),
     ],
 )
 def test_what_has_no_effect_is_told(values: dict[str, float], message: str) -> None:

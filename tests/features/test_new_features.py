@@ -20,7 +20,7 @@ from labeltree.errors import ParameterError
 from labeltree.features import FEATURES
 from labeltree.features.features import Features, Fitted
 from labeltree.features.strings import StringTable
-from labeltree.kernels.text.counts import NORM_NONE
+from labeltree.kernels.text.rows import NORM_NONE
 
 Content = list[tuple[bytes, bytes]]  # a label, or nothing, and the bytes of a row
 

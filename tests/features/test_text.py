@@ -18,10 +18,13 @@ from labeltree.data.bad_lines import BadLines
 from labeltree.data.rows import Block, LabelRows, SparseRows
 from labeltree.errors import CorruptedModelError, DataError
 from labeltree.features import splitting
+from labeltree.features.counting import Tokens, weighed_rows
 from labeltree.features.short_text import SHORT_TEXT
 from labeltree.features.strings import StringTable
 from labeltree.features.text import TextFeatures
-from labeltree.kernels.text.counts import MOST_RANKED, count_rows, unite_labels
+from labeltree.kernels.sorting import MOST_COLUMNS_RANKED, MOST_RANKED
+from labeltree.kernels.text.counts import unite_labels
+from labeltree.kernels.text.rows import NORM_NONE, TF_COUNT, Weighing
 from labeltree.kernels.text.short import transform_text
 from labeltree.reference import text as reference
 
@@ -59,6 +62,9 @@ spaces = st.sampled_from([b" ", b"\t", b"  ", b"\0", b"\v\f", b"\r"])
 lines = st.lists(st.tuples(st.one_of(tokens, tokens, labels), spaces).map(b"".join), max_size=12).map(
     b"".join
 )
+
+
+ONLY_WORDS: dict[str, Any] = {"char_weight": 0.0, "pair_weight": 0.0}
 
 
 def make_block(texts: Sequence[bytes], label_lists: Sequence[Sequence[bytes]] | None = None) -> Block:
@@ -260,7 +266,7 @@ def test_labels_end_at_white_space_only_and_begin_after_it() -> None:
 
 
 def test_known_weights() -> None:
-    config = make_config({"row_norm": "none"})
+    config = make_config({"row_norm": "none"} | ONLY_WORDS)
     features, _, rows, _ = TextFeatures.fit([make_block([b"a a b", b"a"])], config)
     assert features.words.strings() == ["a", "b"]
     np.testing.assert_allclose(features.idf, 1 + np.log([3 / 3, 3 / 2]), rtol=1e-6)
@@ -364,7 +370,8 @@ def named(row: dict[int, float], features: TextFeatures) -> dict[tuple[int, str]
 
 def test_words_of_too_few_other_rows_are_unseen() -> None:
     texts = [b"one two", b"one two three", b"one three", b"one"]
-    features, _, rows, _ = TextFeatures.fit([make_block(texts)], make_config({"min_count": 2}))
+    config = make_config({"min_count": 2} | ONLY_WORDS)
+    features, _, rows, _ = TextFeatures.fit([make_block(texts)], config)
     before = rows.values.copy()
     unseen = features.as_unseen(rows, np.array([0, 2]))
     assert [features.words[c] for c in unseen.indices] == ["one", "one"]
@@ -434,22 +441,31 @@ def test_the_quick_way_leaves_long_texts_to_the_other() -> None:
     assert one_row(fitted(), text + "x") is None
 
 
+@pytest.mark.parametrize("n", [0, 1, *(MOST_COLUMNS_RANKED + k for k in (-1, 0, 1)), 1000])
+@pytest.mark.parametrize("strongest", [0, 30])
+def test_rows_of_any_length_are_sorted_and_united(n: int, strongest: int) -> None:
+    random = np.random.default_rng(n)
+    n_columns = 4 * n + 8
+    words = random.integers(-1, n_columns, n).astype(np.int32)  # -1 is unknown
+    words[: n // 4] = words[n - n // 4 :]
+    idf = random.integers(1, 5, n_columns).astype(np.float32)  # many are equal
+    one, most = np.ones(1, np.float32), np.array([strongest])
+    weighing = Weighing(idf, TF_COUNT, NORM_NONE, np.array([n_columns]), one, most)
+    rows = weighed_rows([Tokens(words, one[:0], np.array([n]))], weighing)
+    columns, counts = np.unique(words[words >= 0], return_counts=True)
+    weights = counts * idf[columns]
+    kept = np.sort(np.argsort(-weights, kind="stable")[: strongest or None])
+    assert np.array_equal(rows.indices, columns[kept])
+    assert np.array_equal(rows.values, weights[kept])
+
+
 @pytest.mark.parametrize("n", [0, 1, MOST_RANKED - 1, MOST_RANKED, MOST_RANKED + 1, 1000])
-def test_rows_of_any_length_are_sorted_and_united(n: int) -> None:
+def test_labels_of_any_number_are_sorted_and_united(n: int) -> None:
     random = np.random.default_rng(n)
     ids = random.integers(-(2**31), 2**31 - 1, n, np.int32, endpoint=True)
     ids[: n // 4] = ids[n - n // 4 :]
-    indptr, found, values = np.zeros(2, np.int64), np.empty(n, np.int32), np.empty(n, np.float32)
-    keys, nothing = np.empty(n, np.int64), np.empty(0, np.int32)
-    words = np.maximum(ids, -1)  # negative ones are n-grams or unknown
-    count_rows(
-        words, nothing.astype(np.float32), np.array([n]), nothing, nothing, keys, indptr, found, values
-    )
-    expected, counts = np.unique(words[words >= 0], return_counts=True)
-    assert np.array_equal(found[: indptr[1]], expected)
-    assert np.array_equal(values[: indptr[1]], counts)
     end, labels = np.empty(1, np.int64), np.empty(n, np.int32)
-    unite_labels(ids, np.array([n]), keys, end, labels)
+    unite_labels(ids, np.array([n]), np.empty(n, np.int64), end, labels)
     assert np.array_equal(labels[: end[0]], np.maximum(np.unique(ids), -1))
 
 

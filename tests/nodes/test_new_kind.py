@@ -165,9 +165,8 @@ def toy() -> Iterator[None]:
 @pytest.mark.parametrize("link", LINKS)
 @pytest.mark.parametrize("tree", BUILDERS)
 def test_it_is_trained_saved_and_loaded(tree: str, link: str, tmp_path: Path) -> None:
-    model = labeltree.train(
-        TRAIN.texts, TRAIN.Y, nodes="toy", tree=tree, link=link, trees=2, label_names=LABELS
-    )
+    how = dict(nodes="toy", tree=tree, link=link, trees=2, neighbours=0)
+    model = labeltree.train(TRAIN.texts, TRAIN.Y, label_names=LABELS, **how)
     share = TRAIN.indicator.astype(np.float64)
     if LINKS[link].picks_label:
         share = share[share.any(axis=1)] / share.sum(axis=1, keepdims=True)[share.any(axis=1)]

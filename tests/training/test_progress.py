@@ -195,14 +195,14 @@ def test_progress_and_callback_together(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr("sys.stderr", terminal)
     labeltree.train(TOY.texts, TOY.Y, progress=True, callback=heard.append, **TREE)
     assert "building tree   0%|" in terminal.getvalue()
-    assert {progress.stage for progress in heard} == {"read", "tree", "train"}
+    assert {progress.stage for progress in heard} == {"read", "tree", "train", "neighbours"}
 
 
 def test_lines_where_there_is_no_terminal(capsys: pytest.CaptureFixture[str]) -> None:
     labeltree.train(TOY.texts, TOY.Y, progress=True, **TREE)
     captured = capsys.readouterr()
     starts = [line.partition(":")[0] for line in captured.err.splitlines()]
-    assert starts == ["Estimated", "reading", "building tree", "training"]
+    assert starts == ["Estimated", "reading", "building tree", "training", "indexing rows"]
     assert captured.out == ""
 
 

@@ -36,7 +36,8 @@ THEN = """
 texts, labels = [f"w{i % 9} w{i % 4}" for i in range(700)], [[f"a{i % 9}", "b"] for i in range(700)]
 grid = [{"nodes": nodes, "link": link} for nodes, link in itertools.product(KINDS, LINKS)]
 grid += [{"tree": tree, "link": link} for tree, link in itertools.product(BUILDERS, LINKS)]
-for options in (*grid, {"trees": 2}, {"neighbours": 9}, {"balanced": False}, {"l1": 0.1}):
+alone = [{**options, "neighbours": 0} for options in grid]
+for options in (*grid, *alone, {"trees": 2}, {"balanced": False}, {"l1": 0.1}, {"preset": "fast"}):
     model = labeltree.train(texts, labels, **options)
     rows = scipy.sparse.eye(3, model.n_features, dtype="f4", format="csr")
     for X, normalize in itertools.product((texts, texts[:1], rows, rows[:1]), (False, True)):
@@ -59,10 +60,13 @@ def test_every_kernel_is_compiled_ahead_as_it_is_called() -> None:
 @pytest.mark.parametrize(
     ("parameters", "expected"),
     [
-        ({}, ["kmeans-plt-tree", "sparse-plt-search"]),
-        ({"neighbours": 10}, ["kmeans-plt-tree", "sparse-plt-search", "neighbours"]),
-        ({"nodes": "both"}, ["kmeans-plt-tree", "dense-plt-search", "sparse-plt-search"]),
-        ({"nodes": "dense", "tree": "huffman", "link": "hsm"}, ["huffman-hsm-tree", "dense-hsm-search"]),
+        ({}, ["kmeans-plt-tree", "sparse-plt-search", "neighbours"]),
+        ({"neighbours": 0}, ["kmeans-plt-tree", "sparse-plt-search"]),
+        ({"nodes": "both"}, ["kmeans-plt-tree", "dense-plt-search", "sparse-plt-search", "neighbours"]),
+        (
+            {"nodes": "dense", "tree": "huffman", "link": "hsm", "neighbours": 0},
+            ["huffman-hsm-tree", "dense-hsm-search"],
+        ),
     ],
 )
 def test_what_training_comes_to_last_is_compiled_meanwhile(
@@ -87,7 +91,7 @@ def test_choices_that_a_program_adds_have_jobs() -> None:
 def test_a_tree_from_a_file_needs_no_kernels(tmp_path: Path) -> None:
     (tmp_path / "tree.tsv").write_text("")
     config = make_config({"tree": str(tmp_path / "tree.tsv")})
-    assert warming.jobs_ahead(config) == ["sparse-plt-search"]
+    assert warming.jobs_ahead(config) == ["sparse-plt-search", "neighbours"]
 
 
 @pytest.mark.parametrize(

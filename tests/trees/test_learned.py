@@ -38,8 +38,9 @@ from labeltree.trees.shapes import build_shuffled
 
 N_FEATURES = 9
 LEARNED: dict[str, Any] = dict(
-    tree="learned", nodes="dense", arity=3, dim=16, epochs=15, batch_size=16, lr=0.3
-)
+    tree="learned", nodes="dense", arity=3, dim=16, epochs=15, batch_size=16, lr=0.3,
+    char_weight=0.0, pair_weight=0.0, neighbours=0,
+)  # fmt: skip
 TRAIN, TEST = make_toy(200, seed=0), make_toy(100, seed=1)
 
 

@@ -141,9 +141,9 @@ class Ensemble:
     def _votes(self, arrays: Arrays) -> Votes:
         """What the experts say that list all their labels, with their weights."""
         n_rows = len(arrays[0]) - 1
-        lists = [(weight, expert.nonzero(arrays)) for weight, expert in self._listed]
-        if not lists:
+        if not self._listed:
             return np.zeros(n_rows + 1, np.int64), *_NO_VOTES
+        lists = [(weight, expert.nonzero(arrays)) for weight, expert in self._listed]
         if len(lists) == 1:
             weight, (lengths, ids, probabilities) = lists[0]
             return pointers(lengths), ids, weight * probabilities.astype(np.float64)

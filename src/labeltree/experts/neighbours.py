@@ -77,7 +77,7 @@ class NeighboursExpert(ListingExpert):
         given = self._table, self._scratch(), *read_only_rows(arrays), self.n_neighbours
         while (row := vote_labels(*given, row, indptr, ids, votes)) < n_rows:
             ids, votes = np.concatenate([ids, ids]), np.concatenate([votes, votes])
-        return np.diff(indptr), ids[: indptr[-1]], votes[: indptr[-1]]
+        return indptr[1:] - indptr[:-1], ids[: indptr[-1]], votes[: indptr[-1]]
 
     def similar_rows(self, arrays: Arrays, n: int) -> Similar:
         shape = len(arrays[0]) - 1, n
@@ -132,8 +132,9 @@ class NeighboursExpert(ListingExpert):
         if not job.config.neighbours:
             return ExpertNeeds()
         X, Y, _ = job.rows
-        n_bytes = int(BYTES_PER_ENTRY * len(X.indices)) + Y.indptr.nbytes + Y.indices.nbytes
-        return ExpertNeeds(n_bytes, n_bytes, _BYTES_WHILE_BUILDING * len(X.indices))
+        n_entries = int(np.count_nonzero(X.indices < job.n_compared))
+        n_bytes = int(BYTES_PER_ENTRY * n_entries) + Y.indptr.nbytes + Y.indices.nbytes
+        return ExpertNeeds(n_bytes, n_bytes, _BYTES_WHILE_BUILDING * n_entries)
 
     @classmethod
     def build(

@@ -6,6 +6,7 @@ rows, and never holds more strings than words have: the rest of the data is ids.
 
 from __future__ import annotations
 
+import functools
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import ClassVar, NamedTuple
@@ -16,22 +17,23 @@ from numpy.typing import NDArray
 from labeltree.config import Config
 from labeltree.data.rows import pointers, read_only
 from labeltree.errors import CorruptedModelError
-from labeltree.features.counting import Columns, Tokens, valid_strings
+from labeltree.features.counting import Columns, RowCounts, Tokens, valid_strings
 from labeltree.features.splitting import Batch
 from labeltree.features.strings import StringTable
 from labeltree.kernels.text.blocks import (
     PAIR_BYTES,
     append_tokens,
-    count_rows_of,
     cut_ngrams,
     expand_words,
     gather_pairs,
+    gather_unlisted,
     mark_pairs,
 )
 from labeltree.kernels.text.packing import Pieces
 from labeltree.storage.tensors import take_tensor
 
 WORDS_AT_ONCE = 1 << 16
+LISTED_WORDS = 1 << 16  # so many of the most frequent words have their n-grams listed, for a few milliseconds
 BITS_PER_TOKEN = 8  # of the marks by which pairs that occur once are told: one in eight is taken for another
 
 _NO_COLUMNS: NDArray[np.int32] = np.empty(0, np.int32)
@@ -47,6 +49,14 @@ class Training(NamedTuple):
     chunks: Sequence[Tokens]
 
 
+class FittedBlock(NamedTuple):
+    """A block with what training still needs of it."""
+
+    block: FeatureBlock
+    tokens_of: Callable[[Tokens], Tokens]  # its tokens of a chunk of the training data
+    n_rows: NDArray[np.int64]  # by feature: how many rows have it
+
+
 class FeatureBlock(ABC):
     """Features of one kind, numbered from 0 by falling number of rows."""
 
@@ -55,8 +65,8 @@ class FeatureBlock(ABC):
 
     @classmethod
     @abstractmethod
-    def fit(cls, training: Training, config: Config) -> tuple[FeatureBlock, Callable[[Tokens], Tokens]]:
-        """The block, and what gives its tokens of a chunk of the training data."""
+    def fit(cls, training: Training, config: Config) -> FittedBlock:
+        """The block of the features that are in enough rows."""
 
     @abstractmethod
     def tokens(self, batch: Batch, word_ids: NDArray[np.int32]) -> Tokens:
@@ -72,7 +82,7 @@ class FeatureBlock(ABC):
 
     @classmethod
     @abstractmethod
-    def from_tensors(cls, tensors: Mapping[str, NDArray], config: Config, n_words: int) -> FeatureBlock:
+    def from_tensors(cls, tensors: Mapping[str, NDArray], config: Config, words: StringTable) -> FeatureBlock:
         """The block whose :meth:`tensors` these are, checked."""
 
 
@@ -81,22 +91,25 @@ class NgramBlock(FeatureBlock):
 
     weight = "char_weight"
 
-    def __init__(self, table: StringTable, length: int) -> None:
+    def __init__(self, table: StringTable, length: int, words: StringTable) -> None:
+        """``words`` are those with a column."""
         self.table = table
         self.length = length
+        self._words = words
 
     @classmethod
-    def fit(cls, training: Training, config: Config) -> tuple[FeatureBlock, Callable[[Tokens], Tokens]]:
+    def fit(cls, training: Training, config: Config) -> FittedBlock:
         table, parts, part_end = _ngrams_of_words(training.words, config.char_ngrams)
         n_parts = np.diff(part_end, prepend=0)
 
         def expanded(chunk: Tokens) -> Tokens:
             ids = np.empty(int(n_parts[chunk.ids[chunk.ids >= 0]].sum()), np.int32)
             row_end = np.empty_like(chunk.row_end)
-            expand_words(chunk.ids, chunk.row_end, parts, part_end, ids, row_end)
+            none, no_end = read_only(_NO_COLUMNS), np.zeros(1, np.int64)
+            expand_words(chunk.ids, chunk.row_end, parts, part_end, none, no_end, ids, row_end)
             return Tokens(ids, _NO_WEIGHTS, row_end)
 
-        counts = _RowCounts(len(table))
+        counts = RowCounts(len(table))
         for chunk in training.chunks:
             counts.add(expanded(chunk), len(table))
         order = _frequent(counts.rows[: len(table)], config.min_rows)
@@ -104,11 +117,28 @@ class NgramBlock(FeatureBlock):
         column = np.full(len(table), -1, np.int32)
         column[order] = np.arange(len(order), dtype=np.int32)
         parts[:] = column[parts]
-        return cls(table.select(order), config.char_ngrams), expanded
+        block = cls(table.select(order), config.char_ngrams, training.columns.words)
+        return FittedBlock(block, expanded, counts.rows[order])
 
     def tokens(self, batch: Batch, word_ids: NDArray[np.int32]) -> Tokens:
-        pieces, end = _cut(batch.words, batch.n_words, self.length)
-        return Tokens(self.table.find(pieces, int(end[-1])), _NO_WEIGHTS, end[batch.word_end])
+        packed, first, length, hashes = batch.words
+        parts, part_end = self.listed
+        others = Pieces(packed, np.empty(batch.n_words, np.int64), np.empty(batch.n_words, np.int64), hashes)
+        n_others = gather_unlisted(word_ids, first, length, len(part_end), others.first, others.length)
+        pieces, other_end = _cut(others, n_others, self.length)
+        found = self.table.find(pieces, int(other_end[-1]))
+        ids = np.empty(int(length[: batch.n_words].sum()) + batch.n_words, np.int32)  # no word has more
+        row_end = np.empty_like(batch.word_end)
+        n = expand_words(word_ids, batch.word_end, parts, part_end, found, other_end, ids, row_end)
+        return Tokens(ids[:n], _NO_WEIGHTS, row_end)
+
+    @functools.cached_property
+    def listed(self) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+        """Known n-grams of the most frequent words, and where each word's end: these need not be cut."""
+        words = self._words.pieces(np.arange(min(len(self._words), LISTED_WORDS)))
+        pieces, end = _cut(words, len(words.length), self.length)
+        found = self.table.find(pieces, int(end[-1]))
+        return found[found >= 0], pointers(found >= 0)[end[1:]]
 
     def name(self, feature: int, words: StringTable) -> str:
         """``ing`` where it ends a word is ``*ing``."""
@@ -120,10 +150,10 @@ class NgramBlock(FeatureBlock):
         return {"features.ngrams": data, "features.ngram_offsets": offsets}
 
     @classmethod
-    def from_tensors(cls, tensors: Mapping[str, NDArray], config: Config, n_words: int) -> FeatureBlock:
+    def from_tensors(cls, tensors: Mapping[str, NDArray], config: Config, words: StringTable) -> FeatureBlock:
         data = take_tensor(tensors, "features.ngrams", np.uint8)
         offsets = take_tensor(tensors, "features.ngram_offsets", np.int64)
-        return cls(StringTable.from_tensors(data, offsets, "features.ngrams"), config.char_ngrams)
+        return cls(StringTable.from_tensors(data, offsets, "features.ngrams"), config.char_ngrams, words)
 
 
 class PairBlock(FeatureBlock):
@@ -135,16 +165,19 @@ class PairBlock(FeatureBlock):
         self.table = table
 
     @classmethod
-    def fit(cls, training: Training, config: Config) -> tuple[FeatureBlock, Callable[[Tokens], Tokens]]:
+    def fit(cls, training: Training, config: Config) -> FittedBlock:
         column_of_word = read_only(training.columns.column_of_word)
         twice = _pairs_seen_twice(training) if config.min_rows > 1 else _NO_MARKS
-        table, counts = StringTable(), _RowCounts(0)
+        table, counts = StringTable(), RowCounts(0)
         for chunk in training.chunks:
             pieces, row_end = _pairs(chunk.ids, chunk.row_end, column_of_word, twice)
             ids = table.insert(pieces, len(pieces.packed))
             counts.add(Tokens(ids, _NO_WEIGHTS, row_end), len(table))
-        block = cls(table.select(_frequent(counts.rows[: len(table)], config.min_rows)))
-        return block, lambda chunk: block._find(chunk.ids, chunk.row_end, column_of_word)
+        order = _frequent(counts.rows[: len(table)], config.min_rows)
+        block = cls(table.select(order))
+        return FittedBlock(
+            block, lambda chunk: block._find(chunk.ids, chunk.row_end, column_of_word), counts.rows[order]
+        )
 
     def tokens(self, batch: Batch, word_ids: NDArray[np.int32]) -> Tokens:
         return self._find(word_ids, batch.word_end, read_only(_NO_COLUMNS))
@@ -163,10 +196,10 @@ class PairBlock(FeatureBlock):
         return {"features.pairs": self.table.tensors()[0].view("<i4")}
 
     @classmethod
-    def from_tensors(cls, tensors: Mapping[str, NDArray], config: Config, n_words: int) -> FeatureBlock:
+    def from_tensors(cls, tensors: Mapping[str, NDArray], config: Config, words: StringTable) -> FeatureBlock:
         columns = take_tensor(tensors, "features.pairs", np.int32)
-        if len(columns) % 2 or not np.all((columns >= 0) & (columns < n_words)):
-            raise CorruptedModelError(f"features.pairs is not two of {n_words} words for each pair")
+        if len(columns) % 2 or not np.all((columns >= 0) & (columns < len(words))):
+            raise CorruptedModelError(f"features.pairs is not two of {len(words)} words for each pair")
         offsets = np.arange(0, 4 * len(columns) + 1, PAIR_BYTES, dtype=np.int64)
         data = np.ascontiguousarray(columns, "<i4").view(np.uint8)
         return cls(StringTable.from_tensors(data, offsets, "features.pairs", is_text=False))
@@ -187,23 +220,6 @@ def joined(tokens: Tokens, parts: Sequence[tuple[int, Tokens]]) -> Tokens:
         n = append_tokens(tokens.ids, tokens.row_end, part.ids, part.row_end, first_column, ids, row_end)
         tokens = Tokens(ids[:n], tokens.weights, row_end)
     return tokens
-
-
-class _RowCounts:
-    """In how many rows ids are, of which there may be more with every chunk."""
-
-    def __init__(self, n_ids: int) -> None:
-        self.rows = np.zeros(n_ids, np.int64)
-        self._last_row = np.full(n_ids, -1, np.int64)
-        self._n_rows = 0
-
-    def add(self, tokens: Tokens, n_ids: int) -> None:
-        if n_ids > len(self.rows):
-            more = 2 * n_ids - len(self.rows)
-            self.rows = np.concatenate([self.rows, np.zeros(more, np.int64)])
-            self._last_row = np.concatenate([self._last_row, np.full(more, -1, np.int64)])
-        count_rows_of(tokens.ids, tokens.row_end, self._n_rows, self._last_row, self.rows)
-        self._n_rows += len(tokens.row_end)
 
 
 def _frequent(rows: NDArray[np.int64], least: int) -> NDArray[np.int64]:

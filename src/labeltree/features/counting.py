@@ -12,8 +12,9 @@ from labeltree.config import Config
 from labeltree.data.rows import LabelRows, SparseRows, pointers
 from labeltree.features.splitting import Batch
 from labeltree.features.strings import StringTable, is_utf8
-from labeltree.kernels.text.counts import add_ngrams, count_ids, count_rows, unite_labels
+from labeltree.kernels.text.counts import add_ngrams, count_ids, count_rows_of, number_tokens, unite_labels
 from labeltree.kernels.text.packing import Pieces
+from labeltree.kernels.text.rows import RowScratch, Weighing, make_rows
 
 
 class Tokens(NamedTuple):
@@ -83,23 +84,59 @@ def valid_strings(words: StringTable, order: NDArray[np.int64]) -> NDArray[np.bo
     return np.array([is_utf8(*words.tensors(order[k : k + 1])) for k in range(len(order))], bool)
 
 
-def count_tokens(
-    chunks: Iterable[Tokens],
-    column_of_word: NDArray[np.int32],
-    column_of_bucket: NDArray[np.int32],
-    n_columns: int,
-) -> SparseRows:
-    """Rows of counts, or of sums of weights."""
-    parts = list[SparseRows]()
+class RowCounts:
+    """In how many rows ids are, of which there may be more with every chunk."""
+
+    def __init__(self, n_ids: int) -> None:
+        self.rows = np.zeros(n_ids, np.int64)
+        self._last_row = np.full(n_ids, -1, np.int64)
+        self._n_rows = 0
+
+    def add(self, tokens: Tokens, n_ids: int) -> None:
+        if n_ids > len(self.rows):
+            more = 2 * n_ids - len(self.rows)
+            self.rows = np.concatenate([self.rows, np.zeros(more, np.int64)])
+            self._last_row = np.concatenate([self._last_row, np.full(more, -1, np.int64)])
+        count_rows_of(tokens.ids, tokens.row_end, self._n_rows, self._last_row, self.rows)
+        self._n_rows += len(tokens.row_end)
+
+
+def numbered(
+    tokens: Tokens, column_of_word: NDArray[np.int32], column_of_bucket: NDArray[np.int32]
+) -> Tokens:
+    """With columns as ids; without ``column_of_word`` ids of words are columns already."""
+    if len(column_of_word) == 0 and len(column_of_bucket) == 0:
+        return tokens
+    columns = np.empty_like(tokens.ids)
+    number_tokens(tokens.ids, column_of_word, column_of_bucket, columns)
+    return tokens._replace(ids=columns)
+
+
+def row_scratch(n_tokens: int) -> RowScratch:
+    """For rows of at most so many tokens."""
+    n_slots = 1 << max(1, 2 * n_tokens - 1).bit_length()
+    return RowScratch(
+        np.zeros(n_slots, np.int64),
+        np.empty(n_tokens, np.int32),
+        np.empty(n_tokens, np.float64),
+        np.empty(n_tokens, np.float32),
+        np.empty(n_tokens, np.int64),
+    )
+
+
+def weighed_rows(chunks: Iterable[Tokens], weighing: Weighing) -> SparseRows:
+    """Rows of tokens that are columns, weighed."""
+    parts, n_columns = list[SparseRows](), len(weighing.idf)
+    scratch, indices, values = row_scratch(0), np.empty(0, np.int32), np.empty(0, np.float32)
     for ids, weights, row_end in chunks:
-        keys = np.empty(int(np.diff(row_end, prepend=0).max(initial=0)), np.int64)
+        longest = int(np.diff(row_end, prepend=0).max(initial=0))
+        if longest > len(scratch.keys):
+            scratch = row_scratch(longest)
+        if len(ids) > len(indices):
+            indices, values = np.empty(len(ids), np.int32), np.empty(len(ids), np.float32)
         indptr = np.zeros(len(row_end) + 1, np.int64)
-        indices, values = np.empty(len(ids), np.int32), np.empty(len(ids), np.float32)
-        n = count_rows(ids, weights, row_end, column_of_word, column_of_bucket, keys, indptr, indices, values)
-        # Gives the rest back without a copy.
-        indices.resize(n, refcheck=False)
-        values.resize(n, refcheck=False)
-        parts.append(SparseRows(indptr, indices, values, n_columns))
+        n = make_rows(ids, weights, row_end, weighing, scratch, indptr, indices, values)
+        parts.append(SparseRows(indptr, indices[:n].copy(), values[:n].copy(), n_columns))
     return _joined_rows(parts, n_columns)
 
 

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labeltree.features.blocks import NgramBlock, PairBlock, ngram_scratch
+from labeltree.features.counting import row_scratch
 from labeltree.features.splitting import make_scratch, text_options
 from labeltree.kernels.text.short import SHORT_TABLE
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 SHORT_TEXT = 1 << 14  # characters; a single text up to this length takes the fast path
 
 _NO_COLUMNS: NDArray[np.int32] = np.empty(0, np.int32)
+_NO_ENDS: NDArray[np.int64] = np.empty(0, np.int64)
 _NO_SLOTS: NDArray[np.uint64] = np.empty(0, np.uint64)
 
 
@@ -30,6 +32,9 @@ class ShortText:
         _, words, weights, labels = make_scratch(n_bytes, config.weighted_words)
         kinds = {type(block): block for block in features.blocks}
         ngrams, pairs = kinds.get(NgramBlock), kinds.get(PairBlock)
+        listed_parts, listed_end = (
+            ngrams.listed if isinstance(ngrams, NgramBlock) else (_NO_COLUMNS, _NO_ENDS)
+        )
         parts = ngram_scratch(n_bytes, n_bytes, config.char_ngrams)
         n_tokens = n_bytes * config.word_ngrams + len(parts.first) * bool(ngrams) + n_bytes * bool(pairs)
         self.indices = np.empty(n_tokens, np.int32)  # the row that comes out ...
@@ -38,7 +43,6 @@ class ShortText:
             slots=features.words.arrays.slots,
             records=features.words.arrays.records,
             column_of_bucket=features.column_of_bucket,
-            idf=features.idf,
             lower_case=options.lower_case,
             kinds=options.kinds,
             prefix=options.prefix,
@@ -48,22 +52,22 @@ class ShortText:
             ngram_slots=ngrams.table.arrays.slots if ngrams else _NO_SLOTS,
             ngram_records=ngrams.table.arrays.records if ngrams else _NO_SLOTS,
             ngram_length=config.char_ngrams if ngrams else 0,
+            listed_parts=listed_parts,
+            listed_end=listed_end,
             pair_slots=pairs.table.arrays.slots if pairs else _NO_SLOTS,
             pair_records=pairs.table.arrays.records if pairs else _NO_SLOTS,
-            block_end=features.block_end,
-            block_weight=features.block_weight,
-            block_most=features.block_most,
-            tf=features._tf,
-            norm=features._norm,
+            weighing=features.weighing,
             words=words,
             labels=labels,
             weights=weights,
             ids=np.empty(n_bytes, np.int32),
             tokens=np.empty(n_tokens, np.int32),
+            others=words._replace(first=np.empty(n_bytes, np.int64), length=np.empty(n_bytes, np.int64)),
             parts=parts,
-            part_end=np.empty(n_bytes, np.int64),
+            part_end=np.empty(n_bytes + 1, np.int64),
             found=np.empty(len(parts.first), np.int32),
-            keys=np.empty(n_tokens, np.int64),
+            of_words=np.empty(len(parts.first), np.int32),
+            scratch=row_scratch(n_tokens),
             no_columns=_NO_COLUMNS,
             indices=self.indices,
             values=self.values,

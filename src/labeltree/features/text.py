@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,7 @@ from labeltree.data.rows import Block, LabelRows, SparseRows, keep_entries, poin
 from labeltree.errors import CorruptedModelError, DataError, show
 from labeltree.features.blocks import (
     FeatureBlock,
+    FittedBlock,
     Training,
     joined,
     wanted_blocks,
@@ -27,22 +28,24 @@ from labeltree.features.counting import (
     MOST_IDF,
     Columns,
     LabelCollector,
+    RowCounts,
     TokenCounts,
     Tokens,
     batch_tokens,
-    count_tokens,
     document_frequency,
     find_labels,
     inverse_document_frequency,
     number_columns,
+    numbered,
     taken,
+    weighed_rows,
 )
 from labeltree.features.features import Features, Fitted, is_list
 from labeltree.features.short_text import SHORT_TEXT, ShortText
-from labeltree.features.splitting import split_block
+from labeltree.features.splitting import Batch, split_block
 from labeltree.features.strings import StringTable
 from labeltree.features.vectors import NORM_CODES
-from labeltree.kernels.text.counts import NORM_NONE, TF_BINARY, TF_COUNT, TF_LOG, drop_zeros, weigh_rows
+from labeltree.kernels.text.rows import NORM_NONE, TF_BINARY, TF_COUNT, TF_LOG, Weighing, weigh_rows
 from labeltree.storage.tensors import take_tensor
 
 TF_CODES = {"count": TF_COUNT, "log": TF_LOG, "binary": TF_BINARY}
@@ -74,15 +77,19 @@ class TextFeatures(Features):
         self.column_of_bucket = read_only(column_of_bucket)
         self.idf = read_only(idf)  # (n_columns,)
         self.n_columns = len(idf)
-        # (1 + n_blocks,) where the columns of the words and of each block end, what they weigh, and how many
-        # entries of a row are kept; 0: all
+        # (1 + n_blocks,) of the words and of each block
         ends = np.cumsum([-len(block.table) for block in reversed(self.blocks)], dtype=np.int64)[::-1]
         self.block_end = read_only(np.append(ends, 0) + self.n_columns)
         weights = [1.0, *(getattr(config, block.weight) for block in self.blocks)]
         self.block_weight = read_only(np.array(weights, np.float32))
-        self.block_most = read_only(np.array([0, *(config.strongest for _ in self.blocks)], np.int64))
-        self._tf = TF_COUNT if config.weighted_words else TF_CODES[config.tf]
-        self._norm = NORM_CODES[config.row_norm]
+        self.weighing = Weighing(
+            self.idf,
+            TF_COUNT if config.weighted_words else TF_CODES[config.tf],
+            NORM_CODES[config.row_norm],
+            self.block_end,
+            self.block_weight,
+            read_only(np.array([0, *(config.strongest for _ in self.blocks)], np.int64)),
+        )
         self._of_thread = threading.local()
 
     @property
@@ -109,11 +116,11 @@ class TextFeatures(Features):
         training = Training(words, columns, chunks)
         fits = [kind.fit(training, config) for kind in wanted_blocks(config)]
         del words, counts, training
-        blocks = [block for block, _ in fits]
-        rows = _training_rows(chunks, columns, blocks, [tokens_of for _, tokens_of in fits])
-        idf = _idf(config, document_frequency(rows), rows.n_rows)
-        features = cls(config, columns.words, columns.column_of_bucket, idf, blocks)
-        rows = features._weighed(rows)
+        n_rows = sum(len(chunk.row_end) for chunk in chunks)
+        frequency = np.concatenate([_rows_of_columns(chunks, columns), *(fit.n_rows for fit in fits)])
+        idf = _idf(config, frequency, n_rows)
+        features = cls(config, columns.words, columns.column_of_bucket, idf, [fit.block for fit in fits])
+        rows = weighed_rows(_training_tokens(chunks, columns, fits), features.weighing)
         return Fitted(features, labels, rows, collected.rows(len(labels)))
 
     def given_rows(self, X: Any) -> SparseRows:
@@ -140,7 +147,10 @@ class TextFeatures(Features):
         # The weights of blocks are in the rows already. Norms are made anew, so what rows were divided by
         # before does not matter.
         change = _idf(self.config, frequency, rows.n_rows - part.n_rows) / self.idf
-        return self._weighed(part, change / np.repeat(self.block_weight, lengths), TF_COUNT)
+        change = read_only(change / np.repeat(self.block_weight, lengths))
+        _, _, norm, ends, weights, _ = self.weighing
+        weigh_rows(read_only(part.indptr), read_only(part.indices), part.values, change, norm, ends, weights)
+        return part
 
     def _frequency(self, rows: SparseRows) -> NDArray[np.int64]:
         """How many training rows have each column; of blocks the rows may keep a part, but the IDF knows."""
@@ -178,17 +188,25 @@ class TextFeatures(Features):
         self, blocks: Iterable[Block], labels: StringTable, bad_lines: BadLines | None = None
     ) -> tuple[SparseRows, LabelRows]:
         """Rows of features and of labels. Unknown words are left out, an unknown label is -1."""
-        chunks, collected = list[Tokens](), LabelCollector()
+        collected = LabelCollector()
         strangers = StringTable()  # tells unknown labels apart: one that is twice in a row counts once
-        for block in blocks:
-            for batch in split_block(block, self.config, bad_lines or BadLines()):
-                word_ids = self.words.find(batch.words, batch.n_words)
-                parts = [block.tokens(batch, word_ids) for block in self.blocks]
-                tokens = batch_tokens(batch, word_ids, self.config)
-                chunks.append(joined(tokens, list(zip(self.block_end.tolist(), parts, strict=False))))
-                collected.add(find_labels(labels, strangers, batch), batch.label_end)
-        rows = count_tokens(chunks, read_only(_NO_COLUMNS), self.column_of_bucket, self.n_columns)
-        return self._weighed(rows), collected.rows(len(labels))
+
+        def tokens() -> Iterator[Tokens]:
+            for block in blocks:
+                for batch in split_block(block, self.config, bad_lines or BadLines()):
+                    collected.add(find_labels(labels, strangers, batch), batch.label_end)
+                    yield self._tokens(batch)
+
+        rows = weighed_rows(tokens(), self.weighing)
+        return rows, collected.rows(len(labels))
+
+    def _tokens(self, batch: Batch) -> Tokens:
+        """The columns of the rows of a batch."""
+        word_ids = self.words.find(batch.words, batch.n_words)
+        parts = [block.tokens(batch, word_ids) for block in self.blocks]
+        tokens = batch_tokens(batch, word_ids, self.config)
+        tokens = numbered(tokens, read_only(_NO_COLUMNS), self.column_of_bucket)
+        return joined(tokens, list(zip(self.block_end.tolist(), parts, strict=False)))
 
     def transform_texts(self, texts: Sequence[str]) -> SparseRows:
         """Rows of features. Words that look like labels are words here."""
@@ -223,34 +241,11 @@ class TextFeatures(Features):
         n_columns = len(words) + len(of_buckets)
         if not np.array_equal(of_buckets, np.arange(len(words), n_columns)):
             raise CorruptedModelError("features.bucket_row does not number the columns after the words")
-        blocks = [kind.from_tensors(tensors, config, len(words)) for kind in wanted_blocks(config)]
+        blocks = [kind.from_tensors(tensors, config, words) for kind in wanted_blocks(config)]
         n_columns += sum(len(block.table) for block in blocks)
         if len(idf) != n_columns or not np.all((idf > 0) & (idf <= MOST_IDF)):
             raise CorruptedModelError(f"features.idf is not {n_columns} positive numbers up to {MOST_IDF:g}")
         return cls(config, words, column_of_bucket, idf, blocks)
-
-    def _weighed(
-        self, rows: SparseRows, idf: NDArray[np.float32] | None = None, tf: int | None = None
-    ) -> SparseRows:
-        """With this IDF and TF, or the features' own; in the same arrays."""
-        indptr, indices, values, n_columns = rows
-        weigh_rows(
-            read_only(indptr),
-            read_only(indices),
-            values,
-            self.idf if idf is None else read_only(idf),
-            self._tf if tf is None else tf,
-            self._norm,
-            self.block_end,
-            self.block_weight,
-            self.block_most,
-        )
-        if self.block_most[-1]:
-            n = drop_zeros(indptr, indices, values)
-            # Gives the rest back without a copy.
-            indices.resize(n, refcheck=False)
-            values.resize(n, refcheck=False)
-        return SparseRows(indptr, indices, values, n_columns)
 
     def short_text(self, text: str) -> tuple[ShortText, bytes] | None:
         """None too where a text is too long or not a good one, or the words have hashes of their own."""
@@ -267,25 +262,22 @@ class TextFeatures(Features):
             return None
 
 
-def _training_rows(
-    chunks: list[Tokens],
-    columns: Columns,
-    blocks: Sequence[FeatureBlock],
-    tokens_of: Sequence[Callable[[Tokens], Tokens]],
-) -> SparseRows:
-    """Rows of counts. Empties ``chunks`` on the way."""
-    column_of_word, of_bucket = read_only(columns.column_of_word), read_only(columns.column_of_bucket)
-    firsts = (columns.n_columns + pointers([len(block.table) for block in blocks])).tolist()
-    if not blocks:
-        return count_tokens(taken(chunks), column_of_word, of_bucket, firsts[-1])
+def _rows_of_columns(chunks: Sequence[Tokens], columns: Columns) -> NDArray[np.int64]:
+    """(n_columns,) how many rows have each word or bucket."""
+    counts = RowCounts(columns.n_columns)
+    for chunk in chunks:
+        tokens = numbered(chunk, read_only(columns.column_of_word), read_only(columns.column_of_bucket))
+        counts.add(tokens, columns.n_columns)
+    return counts.rows
 
-    def with_blocks(chunk: Tokens) -> Tokens:
-        parts = [find(chunk) for find in tokens_of]
-        known = chunk.ids >= 0
-        chunk.ids[known] = column_of_word[chunk.ids[known]]
-        return joined(chunk, list(zip(firsts, parts, strict=False)))
 
-    return count_tokens(map(with_blocks, taken(chunks)), read_only(_NO_COLUMNS), of_bucket, firsts[-1])
+def _training_tokens(chunks: list[Tokens], columns: Columns, fits: Sequence[FittedBlock]) -> Iterator[Tokens]:
+    """The columns of all rows. Empties ``chunks`` on the way."""
+    firsts = (columns.n_columns + pointers([len(fit.block.table) for fit in fits])).tolist()
+    for chunk in taken(chunks):
+        parts = [fit.tokens_of(chunk) for fit in fits]
+        tokens = numbered(chunk, read_only(columns.column_of_word), read_only(columns.column_of_bucket))
+        yield joined(tokens, list(zip(firsts, parts, strict=False)))
 
 
 def _idf(config: Config, frequency: NDArray[np.int64], n_rows: int) -> NDArray[np.float32]:

@@ -18,7 +18,7 @@ from labeltree.errors import CorruptedModelError, DataError
 from labeltree.features.counting import MOST_IDF, document_frequency, inverse_document_frequency
 from labeltree.features.features import Features, Fitted
 from labeltree.features.strings import StringTable
-from labeltree.kernels.text.counts import NORM_L2, NORM_MEAN, NORM_NONE, TF_COUNT, weigh_rows
+from labeltree.kernels.text.rows import NORM_L2, NORM_MEAN, NORM_NONE, weigh_rows
 from labeltree.parameter import MOST_IDS
 from labeltree.storage.tensors import take_tensor
 
@@ -80,20 +80,11 @@ class VectorFeatures(Features):
             )
         if self.norm_of_rows == NORM_NONE and not len(self.column_weight):
             return rows
-        indptr, indices, values, _ = rows
-        values = values.copy()
-        weigh_rows(
-            read_only(indptr),
-            read_only(indices),
-            values,
-            self.column_weight,
-            TF_COUNT,
-            self.norm_of_rows,
-            read_only(np.array([self.n_columns], np.int64)),
-            read_only(_ONE),
-            read_only(_ALL),
-        )
-        return SparseRows(indptr, indices, values, self.n_columns)
+        values = rows.values.copy()
+        end = read_only(np.array([self.n_columns], np.int64))
+        indptr, indices = read_only(rows.indptr), read_only(rows.indices)
+        weigh_rows(indptr, indices, values, self.column_weight, self.norm_of_rows, end, read_only(_ONE))
+        return SparseRows(rows.indptr, rows.indices, values, self.n_columns)
 
     def read(
         self, source: Source, labels: StringTable, fmt: str, bad_lines: BadLines

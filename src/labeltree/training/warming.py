@@ -220,7 +220,7 @@ def _blank_model(kind: str, link: str, n_trees: int = 1) -> Model:
     from labeltree.model import Model
     from labeltree.tree import LabelTree
 
-    config = Config(nodes=kind, link=link)
+    config = Config(nodes=kind, link=link, char_weight=0.0, pair_weight=0.0)
     idf = np.ones(2, np.float32)
     features = TextFeatures(config, StringTable.from_strings(["one", "two"]), np.empty(0, np.int32), idf)
     tree = LabelTree.from_parents([-1, 0, 0], [-1, 0, 1])

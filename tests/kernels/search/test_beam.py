@@ -46,6 +46,7 @@ from labeltree.trees.shapes import build_complete
 
 Found = tuple[NDArray[np.int32], NDArray[np.float32]]
 CLOSE = dict(rtol=1e-4, atol=1e-6)
+BINARY_TREE: dict[str, Any] = dict(arity=2, max_leaves=2, neighbours=0)  # alone: beam 1 misses most labels
 ks, beams = st.sampled_from([1, 2, 5, 200]), st.sampled_from([1, 2, 3, 7])
 
 
@@ -291,7 +292,7 @@ def test_the_comparison_counts_what_is_missed() -> None:
 
 def test_the_estimator_searches_so(small_texts: tuple[list[str], list[list[str]]]) -> None:
     texts, labels = small_texts
-    fitted = labeltree.LabelTreeClassifier(arity=2, max_leaves=2, k=8).fit(texts, labels)
+    fitted = labeltree.LabelTreeClassifier(**BINARY_TREE, k=8).fit(texts, labels)
     exact = fitted.predict_topk(texts)
     fitted.set_params(search="beam", beam=1)
     narrow = fitted.predict_topk(texts)
@@ -322,7 +323,7 @@ def files(
         for text, row in zip(texts, labels, strict=True)
     ]
     (folder / "data.txt").write_text("".join(lines))
-    model = labeltree.train(str(folder / "data.txt"), arity=2, max_leaves=2)
+    model = labeltree.train(str(folder / "data.txt"), **BINARY_TREE)
     model.save(folder / "small.labeltree")
     return str(folder / "small.labeltree"), str(folder / "data.txt")
 

@@ -44,6 +44,7 @@ from labeltree.kernels.search.exact import (
 from labeltree.kernels.search.known import (
     IS_FULL,
     NODES,
+    at_open,
     climb,
     make_opened,
     make_queues,
@@ -53,7 +54,8 @@ from labeltree.kernels.search.known import (
 
 _NO_LABEL = -1
 _NO_TREE = -1
-_FAR = np.float32(3.0)  # most children's log-probabilities are more than this below their parent's
+_FAR = np.float32(3.0)  # most leaves' log-probabilities are more than this below their parent's
+_GROUP = 64  # of siblings; a queue has of each only the best one that was not taken yet
 
 
 class Trees(NamedTuple):
@@ -161,47 +163,91 @@ def _go_on(nodes, trees, link, lists, row, turn, tree, vote, least, is_late, ope
     """Take the best node from a tree's queue: a leaf's label, or _NO_LABEL after the children were queued.
 
     Where it is late, from the best child on to its best child, until there is a label. In a tree alone the
-    label of a leaf is offered at once, as nobody but the votes is to be asked about it.
+    labels of leaves are offered at once, as nobody but the votes is to be asked about them.
     """
-    weight, total, others = trees.weights[tree], trees.total[0], vote
-    for t in range(len(trees.weights)):
-        others += queues.frontier[t] if t != tree else 0.0
+    weight, is_alone = trees.weights[tree], len(trees.weights) == 1
     first_child, n_children = nodes.first_child, nodes.n_children
-    queue_log, queue_node = queues.log[tree], queues.node[tree]
-    scores, cut = opened.scores, queues.cut[tree]
-    is_alone = len(trees.weights) == 1
-    log, node = queue_log[0], queue_node[0]
-    # One probability is enough to tell that most children are too low; that of each would take longer.
-    far = log - _FAR
-    if far > cut and _told(weight * probability_of(nodes, far) + others, total) < worst_of(answer, least):
-        cut = far
+    queue_log, queue_node, scores = queues.log[tree], queues.node[tree], opened.scores
+    log, node, weighted = queue_log[0], queue_node[0], queues.frontier[tree]
     size = pop(queue_log, queue_node, queues.size[tree])
+    size = _queue_sibling(nodes, tree, node, turn, is_alone, size, opened, queues)
     while n_children[node] > 0:
         place = open_node(nodes, link, tree, node, log, turn, opened, queues)
         first, n = first_child[node], n_children[node]
-        if opened.used[IS_FULL] or size + n > len(queue_log):
+        if opened.used[IS_FULL] or size + n // _GROUP + 2 > len(queue_log):
             opened.used[IS_FULL] = 1
             return _NO_LABEL
-        best = _best_child(scores, place, n) if is_late else -1
-        for c in range(n):
-            child_log = log + scores[place + c]
-            if child_log <= cut or c == best:
-                continue
-            if is_alone and n_children[first + c] == 0:
-                _offer_leaf(
-                    nodes, trees, lists, row, turn, first + c, child_log, least, opened, queues, answer
-                )
-                continue
-            size = push(queue_log, queue_node, size, child_log, first + c)
+        if is_alone:
+            _offer_leaves(
+                nodes, trees, lists, row, turn, node, log, place, vote, least, opened, queues, answer
+            )
+        best = -1
+        for begin in range(0, n, _GROUP):
+            c = _next_child(nodes, first, begin, n, scores, place, -1, is_alone)
+            if is_late and c >= 0 and (best < 0 or scores[place + c] > scores[place + best]):
+                c, best = best, c
+            if c >= 0:
+                size = push(queue_log, queue_node, size, log + scores[place + c], first + c)
         if best < 0:
             break
         log, node = log + scores[place + best], first + best
-    queues.size[tree], queues.cut[tree] = size, cut
+        weighted = weight * probability_of(nodes, log)
+        size = _queue_sibling(nodes, tree, node, turn, is_alone, size, opened, queues)
+    queues.size[tree] = size
     queues.frontier[tree] = weight * probability_of(nodes, queue_log[0]) if size > 0 else 0.0
     if n_children[node] > 0:
         return _NO_LABEL
-    queues.own[tree] = weight * probability_of(nodes, log)
+    queues.own[tree] = weighted
     return nodes.label[node]
+
+
+@inlined
+def _queue_sibling(nodes, tree, node, turn, is_alone, size, opened, queues):
+    """Queue the best of a node's group of siblings after it; returns how many nodes the queue has."""
+    above = nodes.parent[node]
+    if above < 0:
+        return size
+    log, place = at_open(above, tree, turn, opened, queues)
+    first, n, scores = nodes.first_child[above], nodes.n_children[above], opened.scores
+    last = node - first
+    c = _next_child(nodes, first, last - last % _GROUP, n, scores, place, last, is_alone)
+    if c >= 0:
+        size = push(queues.log[tree], queues.node[tree], size, log + scores[place + c], first + c)
+    return size
+
+
+@inlined
+def _next_child(nodes, first, begin, n, scores, place, last, is_alone):
+    """The most probable child of the group from ``begin`` on, or the next one after ``last``; -1 if none.
+
+    None that is impossible, and in a tree alone no leaf.
+    """
+    highest = scores[place + last] if last >= 0 else np.float32(np.inf)
+    best, best_score = -1, np.float32(-np.inf)
+    for c in range(begin, min(begin + _GROUP, n)):
+        score = scores[place + c]
+        if score <= best_score or score > highest or (score == highest and c <= last):
+            continue
+        if is_alone and nodes.n_children[first + c] == 0:
+            continue
+        best, best_score = c, score
+    return best
+
+
+@inlined
+def _offer_leaves(nodes, trees, lists, row, turn, node, log, place, vote, least, opened, queues, answer):
+    """Offer the labels of a node's leaves, in the only tree, with their votes."""
+    first, n_children, scores, cut = nodes.first_child[node], nodes.n_children, opened.scores, queues.cut[0]
+    # One probability is enough to tell that most leaves are too low; that of each would take longer.
+    far = log - _FAR
+    if far > cut:
+        bound = trees.weights[0] * probability_of(nodes, far) + vote
+        if _told(bound, trees.total[0]) < worst_of(answer, least):
+            queues.cut[0] = cut = far
+    for c in range(n_children[node]):
+        leaf, child_log = first + c, log + scores[place + c]
+        if child_log > cut and n_children[leaf] == 0:
+            _offer_leaf(nodes, trees, lists, row, turn, leaf, child_log, least, opened, queues, answer)
 
 
 @inlined
@@ -264,15 +310,6 @@ def _sum_up(frontier):
         if frontier[t] > largest:
             largest, tree = frontier[t], t
     return outside, largest, tree
-
-
-@inlined
-def _best_child(scores, place, n):
-    best = 0
-    for c in range(1, n):
-        if scores[place + c] > scores[place + best]:
-            best = c
-    return best
 
 
 @inlined

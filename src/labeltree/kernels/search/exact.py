@@ -15,7 +15,7 @@ from labeltree.kernels.addresses import frozen
 from labeltree.kernels.check import CANONICAL, check_row
 from labeltree.kernels.jit import generic, inlined
 from labeltree.kernels.links import apply_link, apply_link_alone, needs_siblings
-from labeltree.kernels.text.counts import NORM_NONE, normalize_row
+from labeltree.kernels.text.rows import NORM_NONE, normalize_row
 
 FIRST_QUEUE = 512
 _LARGEST = np.float32(1e30)  # of w·x: with any finite bias it stays finite

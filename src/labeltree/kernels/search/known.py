@@ -34,14 +34,17 @@ class Opened(NamedTuple):
 
 
 class Queues(NamedTuple):
-    """The trees: heaps of unopened nodes, and of leaves that were not given yet; and what goes with them."""
+    """The trees: heaps of unopened nodes, and of leaves that were not given yet; and what goes with them.
+
+    Of siblings a heap has only the best ones that were not taken yet, and so it stays small.
+    """
 
     log: Matrix[np.float32]  # (n_trees, capacity)
     node: Matrix[np.int32]
     size: NDArray[np.int64]  # (n_trees,)
     frontier: NDArray[np.float64]  # weighted probability of the best node
-    cut: NDArray[np.float32]  # log-probabilities up to here have been found too low
-    low: NDArray[np.float32]  # the same for leaves of a tree alone whose labels have no vote
+    cut: NDArray[np.float32]  # leaves up to this log-probability have been found too low, in a tree alone
+    low: NDArray[np.float32]  # the same for those whose labels have no vote
     root: NDArray[np.float32]  # log-probability
     own: NDArray[np.float64]  # weighted probability of the label in hand
     prepared: NDArray[np.float32]  # (n_trees, 1, prepared_size)
@@ -88,6 +91,13 @@ def open_node(nodes, link, tree, node, log, turn, opened, queues):
     opened.used[NODES] += 1
     score_children(nodes, link, first, n, queues.prepared[tree], opened.scores[place : place + n])
     return place
+
+
+@inlined
+def at_open(node, tree, turn, opened, queues):
+    """The log-probability of a node that is open, and where the scores of its children begin."""
+    slot = _slot(opened, _key(node, tree, queues), turn)
+    return opened.log[slot], opened.place[slot]
 
 
 @inlined

@@ -5,7 +5,7 @@ from __future__ import annotations
 from labeltree.kernels.addresses import frozen
 from labeltree.kernels.check import CANONICAL, check_row
 from labeltree.kernels.jit import kernel
-from labeltree.kernels.text.counts import NORM_NONE, normalize_row
+from labeltree.kernels.text.rows import NORM_NONE, normalize_row
 from labeltree.kernels.text.short import transform_text
 
 

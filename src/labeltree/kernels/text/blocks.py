@@ -70,16 +70,35 @@ def cut_ngrams(words, n_words, n, out_pieces, out_end):
 
 
 @kernel
-def expand_words(ids, row_end, parts, part_end, out_parts, out_end):
-    """The parts of each row's words, given those of every word id; returns how many."""
-    n, k = 0, 0
+def gather_unlisted(ids, first, length, n_listed, out_first, out_length):
+    """Where the words are whose id is not one of the ``n_listed`` first, as pieces; returns how many."""
+    n = 0
+    for k in range(len(ids)):
+        if ids[k] < 0 or ids[k] >= n_listed:
+            out_first[n], out_length[n] = first[k], length[k]
+            n += 1
+    return n
+
+
+@kernel
+def expand_words(ids, row_end, parts, part_end, others, other_end, out_parts, out_end):
+    """The parts of each row's words, and how many up to each row; returns how many.
+
+    Those of word ids up to a limit are listed; those of ``others`` are in the order in which these come.
+    """
+    n, k, other = 0, 0, 0
     for i in range(len(row_end)):
         while k < row_end[i]:
-            word = ids[k]
-            if word >= 0:
+            word = np.int64(ids[k])
+            if 0 <= word < len(part_end):
                 for j in range(part_end[word - 1] if word > 0 else 0, part_end[word]):
                     out_parts[n] = parts[j]
                     n += 1
+            elif word > FIRST_BUCKET:
+                for j in range(other_end[other], other_end[other + 1]):
+                    out_parts[n] = others[j]
+                    n += 1
+                other += 1
             k += 1
         out_end[i] = n
     return n
@@ -142,21 +161,6 @@ def gather_pairs(ids, row_end, column_of_word, twice, out_keys, out_hashes, out_
 
 
 @kernel
-def count_rows_of(ids, row_end, first_row, last_row, out_counts):
-    """Add to ``out_counts[id]`` the number of rows that have it.
-
-    ``last_row[id]`` is the last row that had it, for this call and those before; rows count from first_row.
-    """
-    k = 0
-    for i in range(len(row_end)):
-        while k < row_end[i]:
-            if ids[k] >= 0 and last_row[ids[k]] != first_row + i:
-                last_row[ids[k]] = first_row + i
-                out_counts[ids[k]] += 1
-            k += 1
-
-
-@kernel
 def append_tokens(ids, row_end, more, more_end, first_column, out_ids, out_end):
     """Each row's ids, then what it has ``more``: columns from ``first_column`` on, -1 are left out.
 
@@ -169,9 +173,8 @@ def append_tokens(ids, row_end, more, more_end, first_column, out_ids, out_end):
             n += 1
             k += 1
         while j < more_end[i]:
-            if more[j] >= 0:
-                out_ids[n] = first_column + more[j]
-                n += 1
+            out_ids[n] = first_column + more[j]
+            n += more[j] >= 0
             j += 1
         out_end[i] = n
     return n

@@ -120,6 +120,21 @@ def pack_word(buffer, start, end, spaces_end, lower, packed, at):
 
 
 @inlined
+def take_alphanumeric(buffer, p, end, lower):
+    """The ASCII letters and digits from ``p`` on, up to eight, as one number, and how many these are."""
+    word = load_word(buffer, p) if p + 8 <= len(buffer) else load_tail(buffer, p)
+    if p + 8 > end:
+        word &= (U1 << (np.uint64(end - p) * U8)) - U1
+    low = word & ~HIGHS
+    letters = ((low | CASE) + BEFORE_LOWER_A) ^ ((low | CASE) + AFTER_LOWER_Z)
+    digits = (low + BEFORE_0) ^ (low + AFTER_9)
+    marks = (~(letters | digits) | word) & HIGHS  # bytes that are neither
+    before = ((marks & (~marks + U1)) >> U7) - U1  # all bits of the bytes before the first of these
+    n = np.int64(((before & ONES) * ONES) >> U56)
+    return (word | (letters & HIGHS) >> U2 if lower else word) & before, n
+
+
+@inlined
 def pack_alphanumeric(buffer, start, end, lower, packed, at):
     """Write the ASCII letters and digits from ``start`` on in packed form; returns (where they end, hash).
 
@@ -129,17 +144,8 @@ def pack_alphanumeric(buffer, start, end, lower, packed, at):
     p = start
     n = 8
     while n == 8 and p < end:
-        word = load_word(buffer, p) if p + 8 <= len(buffer) else load_tail(buffer, p)
-        if p + 8 > end:
-            word &= (U1 << (np.uint64(end - p) * U8)) - U1
-        low = word & ~HIGHS
-        letters = ((low | CASE) + BEFORE_LOWER_A) ^ ((low | CASE) + AFTER_LOWER_Z)
-        digits = (low + BEFORE_0) ^ (low + AFTER_9)
-        marks = (~(letters | digits) | word) & HIGHS  # bytes that are neither
-        before = ((marks & (~marks + U1)) >> U7) - U1  # all bits of the bytes before the first of these
-        n = np.int64(((before & ONES) * ONES) >> U56)
+        word, n = take_alphanumeric(buffer, p, end, lower)
         if n > 0:
-            word = (word | (letters & HIGHS) >> U2 if lower else word) & before
             packed[at] = word
             at += 1
             value = mix_word(value, word)
@@ -149,7 +155,7 @@ def pack_alphanumeric(buffer, start, end, lower, packed, at):
 
 @helper
 def pack_characters(buffer, start, end, lower_case, kinds, kind, packed, at):
-    """Write a span character by character in packed form, up to the first that is not of the kind.
+    """Write a span in packed form, up to the first character that is not of the kind.
 
     Returns (where it ends, its hash, its length). An empty ``lower_case`` leaves the case as it is; without
     ``kinds`` all characters are written, and bytes that are not UTF-8 are copied.
@@ -158,13 +164,19 @@ def pack_characters(buffer, start, end, lower_case, kinds, kind, packed, at):
     filled = 0  # bits of the word that is being filled
     length = 0
     p = start
+    is_of_letters = len(kinds) == 0 or kinds[ord("a")] == kind
     while p < end:
-        code, n_read = decode_character(buffer, p, end)
-        if len(kinds) > 0 and (code < 0 or kinds[code] != kind):
-            break
-        encoded, n = np.uint64(buffer[p]), 1
-        if code >= 0:
-            encoded, n = encode_character(np.int64(lower_case[code]) if code < len(lower_case) else code)
+        encoded, n = U0, 0
+        if is_of_letters and buffer[p] < 0x80:  # most are, between a few others
+            encoded, n = take_alphanumeric(buffer, p, min(end, p + 7), len(lower_case) > 0)
+        n_read = n
+        if n == 0:
+            code, n_read = decode_character(buffer, p, end)
+            if len(kinds) > 0 and (code < 0 or kinds[code] != kind):
+                break
+            encoded, n = np.uint64(buffer[p]), 1
+            if code >= 0:
+                encoded, n = encode_character(np.int64(lower_case[code]) if code < len(lower_case) else code)
         p += n_read
         length += n
         word |= encoded << np.uint64(filled)

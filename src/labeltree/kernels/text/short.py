@@ -9,9 +9,16 @@ from numpy.typing import NDArray
 
 from labeltree.kernels.addresses import Layout, frozen
 from labeltree.kernels.jit import helper, inlined
-from labeltree.kernels.text.blocks import PAIR_BYTES, cut_ngrams, gather_pairs
-from labeltree.kernels.text.counts import add_ngrams, count_rows, drop_zeros, weigh_rows
+from labeltree.kernels.text.blocks import (
+    PAIR_BYTES,
+    cut_ngrams,
+    expand_words,
+    gather_pairs,
+    gather_unlisted,
+)
+from labeltree.kernels.text.counts import add_ngrams, number_tokens
 from labeltree.kernels.text.packing import Pieces
+from labeltree.kernels.text.rows import RowScratch, Weighing, make_rows
 from labeltree.kernels.text.strings import find_strings
 from labeltree.kernels.text.words import DONE, TextOptions, split_row
 
@@ -22,7 +29,6 @@ class ShortArrays(NamedTuple):
     slots: NDArray[np.uint64]  # those of the table of words ...
     records: NDArray[np.uint64]
     column_of_bucket: NDArray[np.int32]
-    idf: NDArray[np.float32]
     lower_case: NDArray[np.uint16]  # ... TextOptions ...
     kinds: NDArray[np.uint8]
     prefix: NDArray[np.uint8]
@@ -32,22 +38,22 @@ class ShortArrays(NamedTuple):
     ngram_slots: NDArray[np.uint64]  # ... the blocks' tables ...
     ngram_records: NDArray[np.uint64]
     ngram_length: int  # 0: there are none
+    listed_parts: NDArray[np.int32]
+    listed_end: NDArray[np.int64]
     pair_slots: NDArray[np.uint64]  # empty: there are none
     pair_records: NDArray[np.uint64]
-    block_end: NDArray[np.int64]
-    block_weight: NDArray[np.float32]
-    block_most: NDArray[np.int64]
-    tf: int
-    norm: int
+    weighing: Weighing
     words: Pieces  # ... and what a text is taken apart into
     labels: Pieces
     weights: NDArray[np.float32]
     ids: NDArray[np.int32]
     tokens: NDArray[np.int32]
+    others: Pieces  # words whose n-grams are not listed
     parts: Pieces  # n-grams of characters, or pairs
     part_end: NDArray[np.int64]
     found: NDArray[np.int32]
-    keys: NDArray[np.int64]
+    of_words: NDArray[np.int32]
+    scratch: RowScratch
     no_columns: NDArray[np.int32]  # empty
     indices: NDArray[np.int32]  # the row that comes out, in the first entries of both
     values: NDArray[np.float32]
@@ -74,42 +80,37 @@ def transform_text(table, buffer):
     row_end[0] = n_words
     if arrays.longest > 1:
         add_ngrams(ids, words.hashes, row_end.copy(), arrays.longest, arrays.n_buckets, tokens, row_end)
+        columns = tokens[: row_end[0]]
+        number_tokens(columns, arrays.no_columns, arrays.column_of_bucket, columns)
     else:
         tokens[:n_words] = ids
     row_end[0] = add_blocks(arrays, ids, tokens, row_end[0])
-    indptr, indices, values = np.zeros(2, np.int64), arrays.indices, arrays.values
-    count_rows(
-        tokens,
-        weights,
-        row_end,
-        arrays.no_columns,
-        arrays.column_of_bucket,
-        arrays.keys,
-        indptr,
-        indices,
-        values,
-    )
-    ends, weights_of, most = arrays.block_end, arrays.block_weight, arrays.block_most
-    weigh_rows(indptr, indices, values, arrays.idf, arrays.tf, arrays.norm, ends, weights_of, most)
-    if most[-1] > 0:
-        drop_zeros(indptr, indices, values)
-    return indptr[1]
+    indptr = np.zeros(2, np.int64)
+    weighing, scratch = arrays.weighing, arrays.scratch
+    return make_rows(tokens, weights, row_end, weighing, scratch, indptr, arrays.indices, arrays.values)
 
 
 @inlined
 def add_blocks(arrays, ids, tokens, n):
     """Add the columns of the text's n-grams and pairs to its ``n`` tokens; returns their new number."""
-    parts, block = arrays.parts, 0
+    parts, block, first_columns = arrays.parts, 0, arrays.weighing.block_end
+    row_end, end = np.empty(1, np.int64), np.empty(1, np.int64)
+    row_end[0] = len(ids)
     if arrays.ngram_length > 0:
-        n_parts = cut_ngrams(arrays.words, len(ids), arrays.ngram_length, parts, arrays.part_end)
+        words, others, part_end, listed_end = arrays.words, arrays.others, arrays.part_end, arrays.listed_end
+        n_others = gather_unlisted(
+            ids, words.first, words.length, len(listed_end), others.first, others.length
+        )
+        part_end[0] = 0
+        n_parts = cut_ngrams(others, n_others, arrays.ngram_length, parts, part_end[1:])
         found = arrays.found[:n_parts]
         slots, records = arrays.ngram_slots, arrays.ngram_records
         find_strings(slots, records, parts.packed, parts.first, parts.length, parts.hashes, found)
-        n = add_found(found, arrays.block_end[block], tokens, n)
+        columns = arrays.of_words
+        n_parts = expand_words(ids, row_end, arrays.listed_parts, listed_end, found, part_end, columns, end)
+        n = add_found(columns[:n_parts], first_columns[block], tokens, n)
         block += 1
     if len(arrays.pair_slots) > 0:
-        row_end, end = np.empty(1, np.int64), np.empty(1, np.int64)
-        row_end[0] = len(ids)
         no_marks = parts.packed[:0]
         n_parts = gather_pairs(ids, row_end, arrays.no_columns, no_marks, parts.packed, parts.hashes, end)
         for k in range(n_parts):
@@ -117,7 +118,7 @@ def add_blocks(arrays, ids, tokens, n):
         found = arrays.found[:n_parts]
         slots, records = arrays.pair_slots, arrays.pair_records
         find_strings(slots, records, parts.packed, parts.first, parts.length, parts.hashes, found)
-        n = add_found(found, arrays.block_end[block], tokens, n)
+        n = add_found(found, first_columns[block], tokens, n)
     return n
 
 

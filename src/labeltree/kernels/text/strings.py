@@ -95,6 +95,8 @@ def insert_strings(strings, pieces, start, out_ids):
     mask = np.uint64(len(slots) - 1)
     done = len(out_ids)
     for k in range(start, len(out_ids)):
+        if k + _SLOT_AHEAD < len(out_ids):
+            prefetch(slots, np.int64(hashes[k + _SLOT_AHEAD] & mask))
         slot = find_slot(slots, records, packed, first[k], length[k], hashes[k])
         if slot == NOWHERE or n_away > MEAN_AWAY * n:
             done = k

@@ -68,19 +68,16 @@ def kind_at(buffer, p, end, kinds):
 
 
 @helper
-def pack_other(buffer, start, p, end, value, lower_case, kinds, packed, at):
+def pack_other(buffer, start, p, end, lower_case, kinds, packed, at):
     """Write the word that starts here in packed form, where a character that is not ASCII is at ``p``.
 
-    What comes before is written already, and has this hash. Returns (its length, which is 0 if no word starts
-    here, its hash, where to look for the next).
+    Returns (its length, which is 0 if no word starts here, its hash, where to look for the next).
     """
+    following, value, length = pack_characters(buffer, start, end, lower_case, kinds, IN_WORDS, packed, at)
+    if following > p:  # most often
+        return length, value, following
     kind, following = kind_at(buffer, p, end, kinds)
-    length = p - start
-    if kind == IN_WORDS:
-        following, value, length = pack_characters(
-            buffer, start, end, lower_case, kinds, IN_WORDS, packed, at
-        )
-    elif kind == UNSPACED and length > 0:
+    if kind == UNSPACED and length > 0:
         following = p
     elif kind == UNSPACED:
         second = following
@@ -123,9 +120,7 @@ def split_row(buffer, start, end, options, words, weights, labels, n_words, n_la
                 stop, value = pack_alphanumeric(buffer, p, end, lower, packed, at)
                 length, following = stop - p, stop + 1
                 if stop < end and buffer[stop] >= 0x80:
-                    length, value, following = pack_other(
-                        buffer, p, stop, end, value, lower_case, kinds, packed, at
-                    )
+                    length, value, following = pack_other(buffer, p, stop, end, lower_case, kinds, packed, at)
             else:
                 stop, value, has_others = pack_word(buffer, p, end, True, lower, packed, at)
                 length, following, word_stop = stop - p, stop + 1, stop

@@ -147,8 +147,7 @@ def keep_strongest(rows, n_kept, out_indptr, out_indices, out_values):
     for i in range(len(rows.indptr) - 1):
         longest = max(longest, rows.indptr[i + 1] - rows.indptr[i])
     sizes = np.empty(longest, np.float32)
-    bits = sizes.view(np.uint32)
-    count = np.empty(256, np.int64)
+    bits = sizes.view(np.int32)
     filled = 0
     for i in range(len(rows.indptr) - 1):
         start, length = rows.indptr[i], rows.indptr[i + 1] - rows.indptr[i]
@@ -156,7 +155,7 @@ def keep_strongest(rows, n_kept, out_indptr, out_indices, out_values):
             sizes[place] = abs(rows.values[start + place])
         limit, n_equal = np.int64(-1), 0
         if length > n_kept:
-            limit, n_equal = select_largest(bits[:length], n_kept, count)
+            limit, n_equal = select_largest(bits[:length], n_kept)
         for place in range(length):
             if bits[place] == limit:
                 n_equal -= 1
