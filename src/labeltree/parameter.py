@@ -20,13 +20,13 @@ _KINDS = {bool: "true or false", int: "a whole number", float: "a number"}
 
 
 class AboveZero(Sequence[float]):
-    """All numbers above 0, as the values that are needed."""
+    """All numbers above 0, as the values that are needed; listed, 1 stands for them."""
 
     def __contains__(self, value: object) -> bool:
         return isinstance(value, (int, float)) and value > 0
 
     def __getitem__(self, index: Any) -> Any:
-        return 1.0
+        return (1.0,)[index]  # an end, so that one can go through them
 
     def __len__(self) -> int:
         return 1
