@@ -3,9 +3,9 @@
     python -m benchmarks.roofline [--data NAME,NAME] [--page docs/roofline.md] [--quick]
 
 First the machine's roofs: multiply-adds in registers, reading from L2 and from memory, random rows. Then, for
-each data set, training with the defaults and prediction in a batch (k=5), part by part: CPU time, the work
-that has to be done, and the time that the machine needs for it by each of its roofs. The largest of these is
-the roofline; its share of the measured time is the efficiency.
+each data set, training (`--preset fast --nodes dense`) and prediction in a batch (k=5), part by part: CPU
+time, the work that has to be done, and the time that the machine needs for it by each of its roofs. The
+largest of these is the roofline; its share of the measured time is the efficiency.
 
 What is counted is the least work that the method asks for, not what the kernels issue (a multiply-add is two
 operations):
@@ -48,7 +48,7 @@ from benchmarks.roofline_machine import Machine, fastest, find_machine, measure_
 from benchmarks.roofline_page import Part, Rates, Result, Work, write_page
 from benchmarks.roofline_search import measure_search
 from benchmarks.scaling_steps import WARM_SHAPE, indicator
-from labeltree.config import Config
+from labeltree.config import Config, make_config
 from labeltree.data.rows import LabelRows, SparseRows, TrainingRows, first_rows
 from labeltree.experts.job import Progress
 from labeltree.kernels.dense.arrays import Step
@@ -222,7 +222,8 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--page", type=Path, help="write the results there too")
     parser.add_argument("--quick", action="store_true", help="little generated data: does everything work?")
     options = parser.parse_args(arguments)
-    config = Config(nodes="dense", dim=16, epochs=2) if options.quick else Config(nodes="dense")
+    few = {"dim": 16, "epochs": 2} if options.quick else {}
+    config = make_config({"nodes": "dense", **few}, preset="fast")
     machine = find_machine(options.quick)
     warm = generate(WARM_SHAPE)
     train(warm.X, indicator(warm.Y), config=config, threads=1)

@@ -5,7 +5,7 @@
 
 First the labels vary with --fixed-documents documents, then the documents with --fixed-labels labels; all
 else is that of Amazon-670K (`benchmarks/generate.py` says how documents are drawn), and the parameters of
-dense nodes are labeltree's defaults unless given. All sizes are trained, then all are predicted with in
+dense nodes are those of `--preset fast` unless given. All sizes are trained, then all are predicted with in
 rounds, so that a slow minute falls on one round and not on one size; each step is a process of its own, with
 warm kernels.
 

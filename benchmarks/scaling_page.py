@@ -129,7 +129,7 @@ def write_page(
         f"Printed by `{command}`: generated data (`benchmarks/generate.py`), {shape['n_features']:,} "
         f"features, {shape['labels_per_document']} labels per document with frequencies of a power law, "
         f"{shape['features_per_document']} words per document (this number is an assumption). Parameters: "
-        f"`--nodes dense`, else {first['parameters'] or 'the defaults'}.",
+        f"`--preset fast --nodes dense`, else {first['parameters'] or 'the defaults'}.",
         "",
         f"{first['machine']}; {first['cpus']} CPUs could be used. Training on {first['threads'] or 'all'} "
         f"threads, once; prediction on one (k=5), by each search (a beam of {BEAM}), in "

@@ -44,7 +44,7 @@ def train_step(run: dict[str, Any], folder: Path) -> dict[str, Any]:
 
     shape = Shape(**run["shape"])
     warm = generate(WARM_SHAPE)
-    train(warm.X, indicator(warm.Y), nodes="dense", epochs=1, threads=run["threads"])
+    train(warm.X, indicator(warm.Y), preset="fast", nodes="dense", epochs=1, threads=run["threads"])
     idle_bytes = peak_bytes()
     began = time.perf_counter()
     data = generate(shape, run["n_test"], run["seed"])
@@ -60,6 +60,7 @@ def train_step(run: dict[str, Any], folder: Path) -> dict[str, Any]:
     model = train(
         data.X,
         Y,
+        preset="fast",
         nodes="dense",
         threads=run["threads"],
         seed=run["seed"],

@@ -104,7 +104,7 @@ def config_options(command: Command) -> Command:
     command = click.option(
         "--preset",
         type=click.Choice(sorted(PRESETS)),
-        help="Begin with a published system's parameters instead of the defaults.",
+        help="Begin with other parameters than the defaults: less, more, or those of a published system.",
     )(command)
     return click.option(
         "--config",
