@@ -258,8 +258,8 @@ def readme_section(records: Sequence[Record], tools: Mapping[str, Tool]) -> str:
             counted += standing.runs[tool]
     machines = "; ".join(dict.fromkeys(record["machine"] for record in counted))
     text = (
-        "labeltree with its defaults and two presets, beside the best of its peers, each installed "
-        "from the registry and run on the same rows (`python -m benchmarks.compare`): "
+        "labeltree, with its defaults and presets as far as they were run, beside the best of its peers, "
+        "each installed from the registry and run on the same rows (`python -m benchmarks.compare`): "
         "percent of right labels among the first 1, 3 and 5; CPU seconds of the whole training process; "
         "prediction per row of a batch, from text or from ready vectors. "
         f"Means of at least {ENOUGH_RUNS} runs with one thread unless noted. {machines}."
