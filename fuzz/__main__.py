@@ -60,9 +60,10 @@ def _fuzz_all(arguments: list[str]) -> None:
 
 def _kernels_as_python() -> None:
     """Let kernels stay the Python functions that they are written as."""
-    from labeltree.kernels import jit
+    from labeltree.kernels import atomic, jit
 
     jit.kernel = jit.helper = jit.inlined = lambda function: function
+    atomic.prefetch = lambda array, index: None  # which Python has no word for
     warnings.filterwarnings("ignore", "overflow encountered", RuntimeWarning)  # wrapping is meant to
 
 
