@@ -22,7 +22,7 @@ def best_of_rows(ensemble: Ensemble, rows: SparseRows, query: Query, threads: in
     ids, probabilities, is_exact = found = empty_found(rows.n_rows, query.k)
 
     def find(part: slice) -> None:
-        is_exact[part] = ensemble.topk(_part(rows, part), query, ids[part], probabilities[part])
+        is_exact[part] = ensemble.topk(part_of(rows, part), query, ids[part], probabilities[part])
 
     _by_rows(find, rows.n_rows, threads)
     return found
@@ -33,7 +33,7 @@ def above_of_rows(ensemble: Ensemble, rows: SparseRows, query: Query, threads: i
     parts: dict[int, Above] = {}
 
     def find(part: slice) -> None:
-        parts[part.start] = ensemble.above(_part(rows, part), query)
+        parts[part.start] = ensemble.above(part_of(rows, part), query)
 
     _by_rows(find, rows.n_rows, threads)
     found = [parts[start] for start in sorted(parts)]
@@ -53,7 +53,7 @@ def score_rows(
         label_indptr = labels.indptr[part.start : part.stop + 1]
         begin, end = label_indptr[0], label_indptr[-1]
         given = (label_indptr - begin, labels.indices[begin:end])
-        out[begin:end] = ensemble.score(_part(rows, part), given, query)
+        out[begin:end] = ensemble.score(part_of(rows, part), given, query)
 
     _by_rows(score, rows.n_rows, threads)
     return out
@@ -66,7 +66,7 @@ def similar_of_rows(experts: Sequence[Expert], rows: SparseRows, n: int, threads
 
     def find(part: slice) -> None:
         for expert in experts:
-            found = expert.similar_rows(_part(rows, part), n)
+            found = expert.similar_rows(part_of(rows, part), n)
             if found is not None:
                 numbers[part], similarities[part] = found
                 return
@@ -78,7 +78,7 @@ def similar_of_rows(experts: Sequence[Expert], rows: SparseRows, n: int, threads
     return numbers, similarities
 
 
-def _part(rows: SparseRows, part: slice) -> Arrays:
+def part_of(rows: SparseRows, part: slice) -> Arrays:
     """Some rows for the kernels; their pointers go on counting from the first of all rows."""
     return rows.indptr[part.start : part.stop + 1], rows.indices, rows.values
 

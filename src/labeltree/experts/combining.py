@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labeltree.data.rows import pointers
+from labeltree.experts.by_rows import part_of
 from labeltree.experts.calibration import LABELS_PER_ROW, map_of_found
 from labeltree.experts.combination import Combination, equal_weights
 from labeltree.experts.ensemble import Evidence, best_per_row, find_evidence
@@ -34,14 +35,15 @@ def combine(trained: Sequence[Trained], held_out: HeldOut, pool: Pool) -> Combin
     if len(experts) == 1 and experts[0].is_calibrated:
         return equal_weights(1)
     groups = _groups(experts)
+    usual = _usual_shares(experts, groups)
     judges = [each.without_held_out for each in trained]
     if not len(held_out.numbers) or any(judge is None for judge in judges):
-        return Combination(_weights(groups, _usual_shares(experts, groups)))
+        return Combination(_weights(groups, usual))
     evidence = _gather([judge for judge in judges if judge is not None], held_out, pool)
     rows = np.repeat(np.arange(held_out.X.n_rows), np.diff(evidence.labels[0]))
     is_right = held_out.are_right(evidence.labels[1], rows)
     by_group = np.stack([evidence.probabilities[groups == g].mean(axis=0) for g in range(groups.max() + 1)])
-    shares = _fit_shares(by_group, evidence.labels, is_right, held_out, _usual_shares(experts, groups))
+    shares = _fit_shares(by_group, evidence.labels, is_right, held_out, usual)
     k = min(LABELS_PER_ROW, experts[0].n_labels)
     ids, best = best_per_row(evidence.labels, _average(shares, by_group), k)
     return Combination(_weights(groups, shares), map_of_found(ids, best, held_out))
@@ -74,13 +76,12 @@ def _weights(groups: NDArray[np.int64], shares: NDArray[np.float64]) -> NDArray[
 
 def _gather(judges: Sequence[Expert], held_out: HeldOut, pool: Pool) -> Evidence:
     """What the experts say of the held-out rows."""
-    query = make_query(min(_DEPTH, judges[0].n_labels))
-    X = held_out.X
+    query, n_rows = make_query(min(_DEPTH, judges[0].n_labels)), held_out.X.n_rows
 
     def find(part: slice) -> Evidence:
-        return find_evidence(judges, (X.indptr[part.start : part.stop + 1], X.indices, X.values), query)
+        return find_evidence(judges, part_of(held_out.X, part), query)
 
-    found = pool.map(find, row_slices(X.n_rows, -(-X.n_rows // _ROWS_AT_ONCE)))
+    found = pool.map(find, row_slices(n_rows, -(-n_rows // _ROWS_AT_ONCE)))
     lengths = np.concatenate([np.diff(part.labels[0]) for part in found])
     return Evidence(
         (pointers(lengths), np.concatenate([part.labels[1] for part in found])),
