@@ -14,6 +14,7 @@ from support.small_data import LABELS, make_toy
 import labeltree
 from labeltree.data.rows import Arrays
 from labeltree.experts import EXPERTS
+from labeltree.experts.combination import BENDS
 from labeltree.experts.expert import Above, Expert, Labels, Saved, Trained
 from labeltree.experts.held_out import LEAST_ROWS
 from labeltree.experts.job import TrainingJob
@@ -115,7 +116,7 @@ def test_an_expert_counts_as_much_as_it_helps(expert: type[Table], parameters: d
     model = labeltree.train(TOY.X, labels, **parameters)
     assert [each.kind for each in model.experts][-1] == "table"
     assert share(model) > 0.1 if expert is Table else share(model) < 0.5
-    assert len(model.combination.map) == 3
+    assert len(model.combination.map) == 3 + len(BENDS)
     of_trees = model.combination.weights[:-1]
     if parameters.get("trees") == 2:
         assert of_trees[0] == of_trees[1]
@@ -145,7 +146,7 @@ def test_dense_nodes_are_calibrated_too() -> None:
     parameters = dict(nodes="dense", dim=8, epochs=8)
     model = labeltree.train(TOY.X, TOY.Y, **parameters)
     plain = labeltree.train(TOY.X, TOY.Y, calibrate=False, **parameters)
-    assert len(model.combination.map) == 3
+    assert len(model.combination.map) == 3 + len(BENDS)
     assert not len(plain.combination.map)
     ids, probabilities = model.predict_arrays(TEST.X, 5)
     plain_ids, plain_probabilities = plain.predict_arrays(TEST.X, 5)

@@ -12,6 +12,7 @@ from labeltree.data.rows import SparseRows
 from labeltree.experts.expert import Expert
 from labeltree.experts.tree_expert import TreeExpert
 from labeltree.model import Model
+from labeltree.reference.bends import bent
 from labeltree.reference.sparse import decode
 
 N_LABELS = 12
@@ -170,6 +171,6 @@ def slow_calibration(search: TreeExpert, paths: NDArray[np.float64]) -> NDArray[
 
 
 def _mapped(p: NDArray[np.float64], map: NDArray[np.float64]) -> NDArray[np.float64]:
-    a, b, c = map
+    a, b, c = map[:3]
     with np.errstate(divide="ignore", over="ignore"):
-        return 1.0 / (1.0 + np.exp(-(a * np.log(p) - b * np.log1p(-p) + c)))
+        return 1.0 / (1.0 + np.exp(-bent(a * np.log(p) - b * np.log1p(-p) + c, map[3:])))

@@ -16,6 +16,7 @@ from labeltree.data.rows import read_only
 from labeltree.errors import CorruptedModelError, show
 
 NO_MAP: NDArray[np.float64] = np.empty(0)
+BENDS: NDArray[np.float64] = np.arange(-4.0, 5.0)
 _LARGEST = 1e6  # of a file's numbers
 
 
@@ -23,7 +24,9 @@ class Combination(NamedTuple):
     """The weights of a model's experts, and the map of their average."""
 
     weights: NDArray[np.float64]  # (n_experts,) at least 0, not all 0; their sum is what the average is of
-    map: NDArray[np.float64] = NO_MAP  # (3,) a, b, c of sigmoid(a log p - b log(1 - p) + c); or none
+    # (3,) a, b, c of sigmoid(a log p - b log(1 - p) + c); or, with what the log-odds BENDS should rather be,
+    # (3 + len(BENDS),): between these points it is a line, beyond them as far off as there. Or none.
+    map: NDArray[np.float64] = NO_MAP
 
     def mapped(self, average: NDArray[np.float64]) -> NDArray[np.float32]:
         """The probabilities of labels whose evidence has these averages."""
@@ -50,12 +53,19 @@ class Combination(NamedTuple):
             raise CorruptedModelError(
                 f"the weights of the experts are {show(weights)}, but must be at least 0, and one above"
             )
-        is_map = isinstance(map, list) and len(map) in (0, 3) and all(_is_number(value) for value in map)
-        if not is_map or any(value <= 0 for value in map[:2]):
+        lengths = 0, 3, 3 + len(BENDS)
+        is_map = isinstance(map, list) and len(map) in lengths and all(_is_number(value) for value in map)
+        if not is_map or any(value <= 0 for value in map[:2]) or np.any(np.diff(map[3:]) <= 0):
             raise CorruptedModelError(
-                f"map is {show(map)}, but must be empty or three numbers, the first two above 0"
+                f"map is {show(map)}, but must be empty or three numbers, the first two above 0, "
+                f"maybe with {len(BENDS)} more that rise"
             )
         return cls(np.array(weights, np.float64), np.array(map, np.float64))
+
+
+def log_odds_of(map: NDArray[np.float64], average: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Before they are bent."""
+    return map[0] * np.log(average) - map[1] * np.log1p(-average) + map[2]
 
 
 def _is_number(value: Any) -> bool:

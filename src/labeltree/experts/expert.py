@@ -89,6 +89,16 @@ class Expert(ABC):
         """All labels of each row whose probability is not 0, where the expert lists them."""
         raise NotImplementedError(f"experts of kind {self.kind!r} are searched")
 
+    @property
+    def variants(self) -> Sequence[Expert]:
+        """Experts that its training gives as well, itself among them, of which held-out rows choose; none
+        where there is nothing to choose."""
+        return ()
+
+    def score_variants(self, arrays: Arrays, labels: Labels) -> NDArray[np.float32]:
+        """(n_variants, n) as :meth:`score` for each of the variants, at once."""
+        raise NotImplementedError(f"experts of kind {self.kind!r} have no variants")
+
     def similar_rows(self, arrays: Arrays, n: int) -> Similar | None:
         """The n training rows that are the most similar to each row, and how similar; -1 and 0 if fewer.
 

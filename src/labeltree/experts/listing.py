@@ -47,14 +47,18 @@ class ListingExpert(Expert):
         return np.bincount(rows, minlength=len(lengths)), ids[keep], probabilities[keep]
 
     def score(self, arrays: Arrays, labels: Labels, query: Query) -> NDArray[np.float32]:
-        lengths, ids, probabilities = self.nonzero(arrays)
+        return self.look_up(self.nonzero(arrays), labels)
+
+    def look_up(self, listed: Above, labels: Labels) -> NDArray[np.float32]:
+        """What lists say of given labels; their probabilities may have more axes before the last."""
+        lengths, ids, probabilities = listed
         keys = np.repeat(np.arange(len(lengths)), lengths) * self.n_labels + ids
         wanted = np.repeat(np.arange(len(lengths)), np.diff(labels[0])) * self.n_labels + labels[1]
-        place = np.minimum(np.searchsorted(keys, wanted), max(len(keys) - 1, 0))
         if not len(keys):
-            return np.zeros(len(wanted), np.float32)
+            return np.zeros((*probabilities.shape[:-1], len(wanted)), np.float32)
+        place = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
         is_listed = (keys[place] == wanted) & (labels[1] >= 0)
-        return np.where(is_listed, probabilities[place], np.float32(0.0))
+        return np.where(is_listed, probabilities[..., place], np.float32(0.0))
 
     def _all_labels(
         self, lengths: NDArray[np.int64], ids: NDArray[np.int32], probabilities: NDArray[np.float32]

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from labeltree.nodes.dense.quantized import DenseParameters
 from labeltree.nodes.sparse.fitting import SparseParameters
 from labeltree.reference import sparse
+from labeltree.reference.bends import bent
 from labeltree.reference.training import children_of, hidden_vector
 from labeltree.tree import LabelTree
 
@@ -105,7 +106,7 @@ def combined(of_experts: Sequence[Array], weights: Sequence[float], map: Sequenc
         return average
     with np.errstate(divide="ignore"):
         log_odds = map[0] * np.log(average) - map[1] * np.log1p(-average) + map[2]
-    return 1.0 / (1.0 + np.exp(-log_odds))
+    return 1.0 / (1.0 + np.exp(-bent(log_odds, map[3:])))
 
 
 def top_k(probabilities: Array, k: int, threshold: float = 0.0) -> tuple[list[int], list[float]]:

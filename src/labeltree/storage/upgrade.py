@@ -50,6 +50,7 @@ ADDED: dict[int, dict[str, Any]] = {
         strongest=0,
     ),
     3: dict(),
+    4: dict(),
 }
 
 
@@ -93,4 +94,14 @@ def _from_2(metadata: Metadata) -> Metadata:
     return {**metadata, "format": 3, "experts": experts, "map": []}
 
 
-UPGRADES: dict[int, Callable[[Metadata], Metadata]] = {1: _from_1, 2: _from_2}  # each to the version after
+def _from_3(metadata: Metadata) -> Metadata:
+    """Version 4 may bend the map of the average, and says by which power of its similarity a neighbour
+    counts; before, maps were not bent and it was the third."""
+    experts = [
+        {**entry, "power": 3} if entry["kind"] == "neighbours" else entry for entry in metadata["experts"]
+    ]
+    return {**metadata, "format": 4, "experts": experts}
+
+
+# Each to the version after.
+UPGRADES: dict[int, Callable[[Metadata], Metadata]] = {1: _from_1, 2: _from_2, 3: _from_3}

@@ -70,8 +70,8 @@ def train(
         job = _make_job(data, rows, config, pool)._replace(report=report)
         report(stage("read", config, 1.0)._replace(estimate=estimate_needs(data, job)))
         trained = [each for kind in EXPERTS.values() for each in kind.train(job)]
-        combination = combine(trained, job.held_out, pool)
-    return _make_model(data, config, [each.expert for each in trained], combination, card)
+        combined = combine(trained, job.held_out, pool)
+    return _make_model(data, config, combined.experts, combined.combination, card)
 
 
 def _check_choices(config: Config) -> None:

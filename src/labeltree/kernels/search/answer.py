@@ -9,10 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labeltree.kernels.jit import inlined, kernel
-from labeltree.kernels.search.exact import map_logs
+from labeltree.kernels.search.exact import from_odds, map_logs
 from labeltree.kernels.search.heap import keep_best, pop
 
 HIGHER = 1 + 1e-5  # bounds are a bit high, as sums and logarithms are rounded
+N_SMOOTH = 3  # numbers of a map before those that bend it
 LABELS, VOTES = range(2)  # of Answer.size
 
 
@@ -90,7 +91,24 @@ def mapped(map, average):
     if len(map) == 0:
         return np.float32(average)
     p = np.float64(average)
-    return map_logs(map, math.log(p), math.log1p(-p))
+    return from_odds(_bent(map, map_logs(map, math.log(p), math.log1p(-p))))
+
+
+@inlined
+def _bent(map, log_odds):
+    """What log-odds become: at whole numbers around 0 what the map says, between them on a line, beyond them
+    as far off as the last ones. Maps of three numbers bend nothing."""
+    n = len(map) - N_SMOOTH
+    if n == 0:
+        return log_odds
+    last = 0.5 * (n - 1)
+    if log_odds <= -last:
+        return log_odds + (map[N_SMOOTH] + last)
+    if log_odds >= last:
+        return log_odds + (map[N_SMOOTH + n - 1] - last)
+    place = min(int(log_odds + last), n - 2)  # the sum may be rounded up
+    low, high = map[N_SMOOTH + place], map[N_SMOOTH + place + 1]
+    return low + (high - low) * (log_odds + last - place)
 
 
 @kernel

@@ -63,7 +63,7 @@ class Trees(NamedTuple):
     tables: Matrix[np.int64]  # (n_trees * rows of one, 3)
     weights: NDArray[np.float64]  # (n_trees,)
     total: NDArray[np.float64]  # (1,) the sum of all weights, also of the votes
-    map: NDArray[np.float64]  # (3,) a, b, c of sigmoid(a log p - b log(1 - p) + c) of the average p; or none
+    map: NDArray[np.float64]  # of the average, see labeltree.experts.combination; or none
 
 
 TREES_TABLE = Layout(Trees)

@@ -85,8 +85,13 @@ def score_alone(nodes, link, node, prepared, out):
 
 @inlined
 def map_logs(map, log_probability, log_against):
-    """sigmoid(a log p - b log(1 - p) + c): with a and b above 0 it rises with p, from 0 at 0 to 1 at 1."""
-    log_odds = map[0] * log_probability - map[1] * log_against + map[2]
+    """The log-odds a log p - b log(1 - p) + c: with a and b above 0 they rise with p, from -inf to inf."""
+    return map[0] * log_probability - map[1] * log_against + map[2]
+
+
+@inlined
+def from_odds(log_odds):
+    """The probability, in the 32 bits that it is told in."""
     return np.float32(1.0 / (1.0 + math.exp(-log_odds)))
 
 

@@ -16,6 +16,7 @@ from labeltree.kernels.addresses import Layout
 from labeltree.kernels.jit import inlined
 from labeltree.kernels.search.exact import (
     finish_scores,
+    from_odds,
     in_tree,
     log_of_least,
     map_logs,
@@ -133,7 +134,8 @@ def _score_nodes_sparse(nodes, first, n, prepared, out):
 
 @inlined
 def _calibrated(log_probability, calibration):
-    return map_logs(calibration, log_probability, math.log(-math.expm1(log_probability)))
+    log_against = math.log(-math.expm1(log_probability))
+    return from_odds(map_logs(calibration, log_probability, log_against))
 
 
 @scores_all_siblings.of(SparseNodes)
