@@ -12,9 +12,10 @@ import numpy as np
 from labeltree.config import BY_DATA, Config, chosen_by_data
 from labeltree.experts.calibration import map_of_rows
 from labeltree.experts.expert import Trained
+from labeltree.experts.group_odds import choose_summand
 from labeltree.experts.job import Callback, ExpertNeeds, Progress, TrainingJob, stage
 from labeltree.experts.tree_expert import TreeExpert
-from labeltree.nodes import KINDS
+from labeltree.nodes import KINDS, LINKS
 from labeltree.nodes.kind import MAX_LEAVES, Fit, FitInput, FitProgress, Parameters
 from labeltree.tree import LabelTree
 from labeltree.trees import BUILDERS
@@ -63,20 +64,35 @@ def _other_shape(kind: str, job: TrainingJob) -> Config:
 
 def _calibrated(kind: str, tree: LabelTree, fit: Fit, job: TrainingJob) -> Trained:
     """The tree with what was fitted to all rows and, where rows were held out, with what was to the others;
-    both with the map that suits those rows, if they keep one."""
+    both with the log-odds of groups and the map that suit those rows, if they keep one."""
 
     def expert(parameters: Parameters) -> TreeExpert:
         return TreeExpert(tree, kind, parameters, job.rows.X.n_columns, job.config.link)
 
     if fit.without_held_out is None:
         return Trained(expert(fit.parameters))
-    first = expert(fit.without_held_out)
     if not KINDS[kind].keeps_map:
-        return Trained(expert(fit.parameters), first)
-    map = map_of_rows(first, job.held_out, job.pool).astype(np.float32)
-    whole = expert(KINDS[kind].calibrated(fit.parameters, map))
-    first = expert(KINDS[kind].calibrated(fit.without_held_out, map))
-    return Trained(whole, first)
+        return Trained(expert(fit.parameters), expert(fit.without_held_out))
+    fit = _with_group_odds(kind, tree, fit, job)
+    map = map_of_rows(expert(fit.without_held_out), job.held_out, job.pool).astype(np.float32)
+    return Trained(*(expert(KINDS[kind].calibrated(parameters, map)) for parameters in fit))
+
+
+def _with_group_odds(kind: str, tree: LabelTree, fit: Fit, job: TrainingJob) -> Fit:
+    """With log-odds of groups that suit the held-out rows, where labels are in groups. (Where siblings are
+    alternatives, one number for all of them would change nothing.)"""
+    if tree.shape().depth < 2 or LINKS[job.config.link].picks_label:
+        return fit
+
+    def changed(parameters: Parameters, summand: float) -> Parameters:
+        return KINDS[kind].with_group_odds(parameters, tree, summand)
+
+    def expert(summand: float) -> TreeExpert:
+        parameters = changed(fit.without_held_out, summand)
+        return TreeExpert(tree, kind, parameters, job.rows.X.n_columns, job.config.link)
+
+    summand = choose_summand(expert, job.held_out, job.pool)
+    return Fit(*(changed(parameters, summand) for parameters in fit))
 
 
 def needs_of_trees(job: TrainingJob, *, closely: bool) -> ExpertNeeds:

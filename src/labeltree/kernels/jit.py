@@ -162,7 +162,7 @@ class Kernel(CPUDispatcher):
         made.append(self)
 
     @functools.cached_property
-    def _helper(self) -> _Helper:
+    def _helper(self) -> Any:
         return _Helper(self.py_func, _OPTIONS)
 
     def compile(self, sig: Any) -> Any:
