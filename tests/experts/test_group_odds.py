@@ -67,7 +67,7 @@ def test_the_summand_that_gains_is_found(best: int, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(f"{module}.gain_of_found", lambda *_: -abs(SUMMANDS.index(asked[-1]) - best))
     monkeypatch.setattr(f"{module}.best_of_rows", lambda *_: (None, None, None))
     with Pool(1) as pool:
-        assert choose_summand(expert_of, held_out([[0]], 4), pool) == SUMMANDS[best]
+        assert choose_summand(expert_of, held_out([[0]], 4), pool).summand == SUMMANDS[best]
     assert len(asked) <= len(SUMMANDS)
 
 

@@ -11,11 +11,13 @@ taken.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from labeltree.experts.by_rows import best_of_rows
+from labeltree.experts.calibration import LABELS_PER_ROW
 from labeltree.experts.combination import equal_weights
 from labeltree.experts.ensemble import Ensemble
 from labeltree.experts.expert import Expert
@@ -25,29 +27,36 @@ from labeltree.query import make_query
 
 SUMMANDS = (-1.0, -0.5, 0.0, 0.5, 1.0, 1.5)
 _UNCHANGED = SUMMANDS.index(0.0)
-_LABELS_PER_ROW = 5
 
 
-def choose_summand(expert_of: Callable[[float], Expert], held_out: HeldOut, pool: Pool) -> float:
+class Chosen(NamedTuple):
+    """What to add to the log-odds of groups, and which labels the held-out rows then get."""
+
+    summand: float
+    ids: NDArray[np.int32]  # (n_rows, k)
+    probabilities: NDArray[np.float32]
+
+
+def choose_summand(expert_of: Callable[[float], Expert], held_out: HeldOut, pool: Pool) -> Chosen:
     """With which an expert, trained without the held-out rows, does best on them: from "no change" up or down
     as long as that gains."""
 
-    def gain(place: int) -> float:
+    def ask(place: int) -> tuple[float, Chosen]:
         expert = expert_of(SUMMANDS[place])
-        query = make_query(min(_LABELS_PER_ROW, expert.n_labels))
+        query = make_query(min(LABELS_PER_ROW, expert.n_labels))
         alone = Ensemble([expert], equal_weights(1))
-        ids, _, _ = best_of_rows(alone, held_out.X, query, pool.threads)
-        return gain_of_found(ids, held_out)
+        ids, probabilities, _ = best_of_rows(alone, held_out.X, query, pool.threads)
+        return gain_of_found(ids, held_out), Chosen(SUMMANDS[place], ids, probabilities)
 
-    best, highest = _UNCHANGED, gain(_UNCHANGED)
+    best = ask(_UNCHANGED)
     for step in (1, -1):
         place = _UNCHANGED + step
-        while 0 <= place < len(SUMMANDS) and (reached := gain(place)) > highest:
-            best, highest = place, reached
+        while 0 <= place < len(SUMMANDS) and (found := ask(place))[0] > best[0]:
+            best = found
             place += step
-        if best != _UNCHANGED:
+        if best[1].summand:  # going up has gained
             break
-    return SUMMANDS[best]
+    return best[1]
 
 
 def gain_of_found(ids: NDArray[np.int32], held_out: HeldOut) -> float:

@@ -51,6 +51,11 @@ class _Sparse(NodeKind):
     def calibrated(self, parameters: SparseParameters, map: NDArray[np.float32]) -> SparseParameters:
         return parameters._replace(calibration=map)
 
+    def assumes_odds(self, config: Config) -> bool:
+        from labeltree.nodes.sparse.solvers import AS_THEY_ARE, solver_of
+
+        return solver_of(config).log_odds != AS_THEY_ARE
+
     def with_group_odds(
         self, parameters: SparseParameters, tree: LabelTree, summand: float
     ) -> SparseParameters:
