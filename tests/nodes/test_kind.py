@@ -37,10 +37,10 @@ def test_dense_nodes_have_sixteen_children() -> None:
         (1024, 30.0, 16),
         (1025, 30.0, 17),  # one level of groups of at most 64 labels, as long as that is possible
         (4096, 3.0, 64),
-        (4097, 30.0, 28),
+        (4097, 30.0, 14),
         (5000, 3.0, 9),
         (10_000, 3.0, 13),
-        (20_000, 30.0, 62),  # two levels, groups of about 5
+        (20_000, 30.0, 31),  # two levels, groups of about 21
         (20_000, 3.0, 18),  # rare labels: groups of about 64
         (108_000, 3.0, 42),
         (10**6, 3.0, 25),  # three levels

@@ -13,7 +13,6 @@ from labeltree.nodes.sparse.solvers import solver_of
 
 FEW_EXAMPLES = 10  # of a label
 FEW_CHILDREN, MANY_CHILDREN = 16, 64  # of a node
-PARTS_OF_GROUP = 12  # how many times smaller than `max_leaves` groups are where labels have enough examples
 # One level is the most accurate tree, but each label is then trained on all rows: as many labels and as many
 # products (of a row's features and all labels) as that is worth.
 FLAT_LABELS, FLAT_PRODUCTS = 1000, 2e9
@@ -37,7 +36,7 @@ def choose_arity(config: Config, n_labels: int, examples_per_label: float) -> in
     labels, or for groups of a good size below few levels."""
     if n_labels <= MANY_CHILDREN * config.max_leaves:
         return max(FEW_CHILDREN, math.ceil(n_labels / config.max_leaves))
-    group = config.max_leaves if has_rare_labels(examples_per_label) else config.max_leaves / PARTS_OF_GROUP
+    group = config.max_leaves if has_rare_labels(examples_per_label) else config.max_leaves / 3
     n_levels = math.ceil(math.log(n_labels / group, MANY_CHILDREN))
     return math.ceil((n_labels / group) ** (1 / n_levels))
 
