@@ -25,7 +25,9 @@ from labeltree.experts.held_out import HeldOut
 from labeltree.parallel import Pool
 from labeltree.query import make_query
 
-SUMMANDS = (-1.0, -0.5, 0.0, 0.5, 1.0, 1.5)
+# Likelier groups are searched more: at 1 a search of acl-authors' 108,000 labels takes nearly twice as long,
+# for 0.9 P@3. More was never more accurate.
+SUMMANDS = (-1.0, -0.5, 0.0, 0.5, 1.0)
 _UNCHANGED = SUMMANDS.index(0.0)
 
 
