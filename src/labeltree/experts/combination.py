@@ -17,7 +17,6 @@ from labeltree.errors import CorruptedModelError, show
 
 NO_MAP: NDArray[np.float64] = np.empty(0)
 _LARGEST = 1e6  # of a file's numbers
-_LOWER = 1 - 1e-6  # bounds are a bit low, as averages are rounded
 
 
 class Combination(NamedTuple):
@@ -37,17 +36,12 @@ class Combination(NamedTuple):
         return probabilities
 
     def least_average(self, threshold: np.float32) -> float:
-        """No label of a smaller average reaches the threshold. By halving: the map has no closed inverse."""
-        if not len(self.map):
-            return float(threshold) * _LOWER
-        low, high = 0.0, 1.0
-        for _ in range(60):
-            middle = 0.5 * (low + high)
-            if self.mapped(np.array([middle]))[0] < threshold:
-                low = middle
-            else:
-                high = middle
-        return low * _LOWER
+        """No label of a smaller average reaches the threshold."""
+        from labeltree.kernels.search.answer import fill_least_average
+
+        least = np.empty(1, np.float32)
+        fill_least_average(read_only(self.map), threshold, least)
+        return float(least[0])
 
     @classmethod
     def from_saved(cls, weights: Sequence[Any], map: Any) -> Combination:

@@ -7,7 +7,7 @@ Most experts, such as trees, can only be searched; some list all labels that are
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -221,7 +221,7 @@ def _last_of_rows(
 
 
 def best_per_row(
-    labels: Labels, scores: NDArray[np.float64], k: int
+    labels: Labels, scores: NDArray[np.floating[Any]], k: int
 ) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
     """The k best of each row's labels, -1 and 0 where it has fewer; ties to the lower label.
 

@@ -9,14 +9,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labeltree.kernels.jit import inlined, kernel
-from labeltree.kernels.search.exact import keep_best, pop
+from labeltree.kernels.search.exact import map_logs
+from labeltree.kernels.search.heap import keep_best, pop
 
 HIGHER = 1 + 1e-5  # bounds are a bit high, as sums and logarithms are rounded
 LABELS, VOTES = range(2)  # of Answer.size
 
 
 class Answer(NamedTuple):
-    """A row's best labels so far, a heap as :func:`.exact.keep_best` makes it; and a heap of its votes."""
+    """A row's best labels so far, a heap as :func:`.heap.keep_best` makes it; and a heap of its votes."""
 
     average: NDArray[np.float32]  # (k,)
     label: NDArray[np.int32]
@@ -89,8 +90,7 @@ def mapped(map, average):
     if len(map) == 0:
         return np.float32(average)
     p = np.float64(average)
-    log_odds = map[0] * math.log(p) - map[1] * math.log1p(-p) + map[2]
-    return np.float32(1.0 / (1.0 + math.exp(-log_odds)))
+    return map_logs(map, math.log(p), math.log1p(-p))
 
 
 @kernel
@@ -113,3 +113,9 @@ def least_average(map, threshold):
         else:
             high = middle
     return np.float32(low / HIGHER)
+
+
+@kernel
+def fill_least_average(map, threshold, out_average):
+    """``out_average[0]`` = :func:`least_average`, for searches that are not kernels."""
+    out_average[0] = least_average(map, threshold)

@@ -34,13 +34,12 @@ from labeltree.kernels.search.answer import (
 )
 from labeltree.kernels.search.exact import (
     in_tree,
-    pop,
     prepare_row,
     prepared_size,
     probability_of,
-    push,
     score_alone,
 )
+from labeltree.kernels.search.heap import pop, push
 from labeltree.kernels.search.known import (
     IS_FULL,
     NODES,

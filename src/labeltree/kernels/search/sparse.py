@@ -18,6 +18,7 @@ from labeltree.kernels.search.exact import (
     finish_scores,
     in_tree,
     log_of_least,
+    map_logs,
     prepare_row,
     prepared_size,
     probability_of,
@@ -132,10 +133,7 @@ def _score_nodes_sparse(nodes, first, n, prepared, out):
 
 @inlined
 def _calibrated(log_probability, calibration):
-    """sigmoid(a log p - b log(1 - p) + c): rises with p, from 0 at 0 to 1 at 1."""
-    against = math.log(-math.expm1(log_probability))
-    log_odds = calibration[0] * log_probability - calibration[1] * against + calibration[2]
-    return np.float32(1.0 / (1.0 + math.exp(-log_odds)))
+    return map_logs(calibration, log_probability, math.log(-math.expm1(log_probability)))
 
 
 @scores_all_siblings.of(SparseNodes)
