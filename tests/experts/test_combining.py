@@ -18,7 +18,7 @@ from labeltree.experts.combination import BENDS
 from labeltree.experts.expert import Above, Expert, Labels, Saved, Trained
 from labeltree.experts.held_out import LEAST_ROWS
 from labeltree.experts.job import TrainingJob
-from labeltree.query import Query
+from labeltree.query import Query, query_all
 from labeltree.storage.tensors import take_tensor
 
 TOY, TEST = make_toy(1500, seed=4), make_toy(300, seed=5)
@@ -96,6 +96,28 @@ class Fool(Table):
     learned = staticmethod(lambda labels: (labels + 1) % len(LABELS))
 
 
+class Undecided(Table):
+    """Has learned labels by heart, but tells wrong ones: a variant of it tells the right ones."""
+
+    summand = 1
+
+    @property
+    def variants(self) -> list[Undecided]:
+        return [self._telling(summand) for summand in (1, 0, 2)]
+
+    def _telling(self, summand: int) -> Undecided:
+        other = type(self)(self.sums, self.labels, self.n_labels)
+        other.summand = summand
+        return other
+
+    def nonzero(self, arrays: Arrays) -> Above:
+        lengths, ids, votes = super().nonzero(arrays)
+        return lengths, ((ids + self.summand) % self.n_labels).astype(np.int32), votes
+
+    def score_variants(self, arrays: Arrays, labels: Labels) -> NDArray[np.float32]:
+        return np.stack([variant.score(arrays, labels, query_all()) for variant in self.variants])
+
+
 @pytest.fixture(params=[Table, Fool])
 def expert(request: pytest.FixtureRequest) -> Iterator[type[Table]]:
     EXPERTS.add("table", request.param)
@@ -120,6 +142,23 @@ def test_an_expert_counts_as_much_as_it_helps(expert: type[Table], parameters: d
     of_trees = model.combination.weights[:-1]
     if parameters.get("trees") == 2:
         assert of_trees[0] == of_trees[1]
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_held_out_rows_choose_a_variant(threads: int) -> None:
+    labels = [*TOY.Y[7:], *TOY.Y[:7]]  # as other rows have them, which can only be known by heart
+    EXPERTS.add("table", Undecided)
+    try:
+        model = labeltree.train(TOY.X, labels, threads=threads)
+        few = labeltree.train(TOY.X[: LEAST_ROWS - 1], labels[: LEAST_ROWS - 1])
+    finally:
+        EXPERTS.remove("table")
+    chosen, first = model.experts[-1], few.experts[-1]
+    assert isinstance(chosen, Undecided)
+    assert isinstance(first, Undecided)
+    assert (chosen.summand, first.summand) == (0, 1)
+    assert share(model) > 0.1
+    assert any(expert.kind == "neighbours" for expert in model.experts)
 
 
 def test_without_rows_to_judge_by_it_has_its_usual_share(expert: type[Table]) -> None:

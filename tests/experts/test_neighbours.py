@@ -134,29 +134,6 @@ def test_variants_are_scored_at_once() -> None:
     assert len({own.tobytes() for own in found}) == len(POWERS)
 
 
-@pytest.mark.parametrize("n_near", [1, 40])
-def test_held_out_rows_choose_the_power(n_near: int) -> None:
-    """Where the nearest row says all, or where all that are near say the same and the nearest one anything."""
-    random = np.random.default_rng(5)
-    kinds = random.integers(0, 12, 1500)
-    own = random.integers(0, 300, 1500) if n_near == 1 else random.integers(0, 1500, 1500)
-    texts = [
-        f"kind{kind} kind{kind}x own{number} own{number}y" for kind, number in zip(kinds, own, strict=True)
-    ]
-    Y = [
-        [f"own{number % 150}"] if n_near == 1 else [f"kind{kind}"]
-        for kind, number in zip(kinds, own, strict=True)
-    ]
-    model = labeltree.train(texts, Y, preset="fast", neighbours=50)
-    expert = model.experts[-1]
-    assert isinstance(expert, NeighboursExpert)
-    assert expert.power in POWERS
-    assert model.inspect()["neighbours"][0]["power_of_similarity"] == expert.power
-    first = labeltree.train(texts, Y, preset="fast", neighbours=50, calibrate=False).experts[-1]
-    assert isinstance(first, NeighboursExpert)
-    assert first.power == POWER
-
-
 def test_long_lists_are_read_strongest_first(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(neighbours_index, "MEAN_POSTINGS", 10**9)
     monkeypatch.setattr(neighbours_index, "BYTES_PER_ENTRY", 10)

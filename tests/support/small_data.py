@@ -156,6 +156,9 @@ def slow_scores(search: TreeExpert, dense: NDArray[np.float64]) -> NDArray[np.fl
     if search.nodes == "dense":
         embedding, weights, bias = (array.astype(np.float64) for array in search.parameters.floats())
         return dense @ embedding @ weights.T + bias
+    if search.nodes == "direct":
+        weights, bias = (array.astype(np.float64) for array in search.parameters)
+        return dense @ weights.T + bias
     nodes = decode(search.tree, search.parameters)
     weights = np.zeros((len(nodes), dense.shape[1]))
     for number, node in enumerate(nodes):
@@ -165,7 +168,7 @@ def slow_scores(search: TreeExpert, dense: NDArray[np.float64]) -> NDArray[np.fl
 
 def slow_calibration(search: TreeExpert, paths: NDArray[np.float64]) -> NDArray[np.float64]:
     """What probabilities of paths mean for their labels."""
-    if search.nodes == "dense":
+    if search.nodes in ("dense", "direct"):
         return paths
     return _mapped(paths, search.parameters.calibration.astype(np.float64))
 

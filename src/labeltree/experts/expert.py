@@ -51,7 +51,8 @@ class Expert(ABC):
     scores_alike: bool  # whether a search and `score` give a label the same bits
     lists_all: ClassVar[bool] = False  # few labels are not 0 for a row, and `nonzero` lists them
     is_calibrated: bool = False  # whether its probabilities, by themselves, can be taken at their word
-    usual_share: ClassVar[float | None] = None  # of the evidence, beside trees, where nothing is known
+    # Of the evidence of its group where nothing is known; None: what others leave.
+    usual_share: float | None = None
     searched_with: Hashable = None  # where it is equal, label trees are searched by one kernel; None: by none
     trees: Sequence[LabelTree] = ()  # that people may want to see and to write to a file
     chosen: Mapping[str, Any] = {}  # by the data for it: values of parameters that the config leaves at 0

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labeltree.nodes.dense.quantized import DenseParameters
+from labeltree.nodes.direct.tensors import DirectParameters
 from labeltree.nodes.sparse.fitting import SparseParameters
 from labeltree.reference import sparse
 from labeltree.reference.bends import bent
@@ -22,7 +23,7 @@ from labeltree.reference.training import children_of, hidden_vector
 from labeltree.tree import LabelTree
 
 Array = NDArray[np.float64]
-Parameters = DenseParameters | SparseParameters
+Parameters = DenseParameters | DirectParameters | SparseParameters
 
 
 def log_sigmoid(score: float) -> float:
@@ -36,6 +37,9 @@ def node_scores(tree: LabelTree, parameters: Parameters, features: Mapping[int, 
     """(n_nodes,) the log-odds of each node among the examples of its parent."""
     if isinstance(parameters, SparseParameters):
         return sparse.scores(tree, parameters, features)
+    if isinstance(parameters, DirectParameters):
+        columns, values = list(features), np.array(list(features.values()), np.float64)
+        return (parameters.weights[:, columns] * values).sum(axis=1) + parameters.bias
     h = hidden_vector(parameters.embedding, features)
     return (parameters.weights.astype(np.float64) * h).sum(axis=1) + parameters.bias
 
