@@ -150,7 +150,8 @@ def test_held_out_rows_choose_a_variant(threads: int) -> None:
     EXPERTS.add("table", Undecided)
     try:
         model = labeltree.train(TOY.X, labels, threads=threads)
-        few = labeltree.train(TOY.X[: LEAST_ROWS - 1], labels[: LEAST_ROWS - 1])
+        toy = make_toy(LEAST_ROWS - 1, seed=6)
+        few = labeltree.train(toy.X, toy.Y)
     finally:
         EXPERTS.remove("table")
     chosen, first = model.experts[-1], few.experts[-1]
@@ -182,7 +183,7 @@ def test_the_file_keeps_weights_and_map(expert: type[Table], tmp_path: Path) -> 
 
 def test_dense_nodes_are_calibrated_too() -> None:
     """By the map of the average, which is one tree's here; without it they are as they were."""
-    parameters = dict(nodes="dense", dim=8, epochs=8)
+    parameters = dict(nodes="dense", dim=8, epochs=8, neighbours=0)
     model = labeltree.train(TOY.X, TOY.Y, **parameters)
     plain = labeltree.train(TOY.X, TOY.Y, calibrate=False, **parameters)
     assert len(model.combination.map) == 3 + len(BENDS)

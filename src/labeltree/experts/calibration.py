@@ -41,10 +41,19 @@ def map_of_rows(expert: Expert, held_out: HeldOut, pool: Pool) -> NDArray[np.flo
     k = min(LABELS_PER_ROW, expert.n_labels)
     alone = Ensemble([expert], equal_weights(1))
     ids, probabilities, _ = best_of_rows(alone, held_out.X, make_query(k), pool.threads)
+    return map_of_found(ids, probabilities, held_out)
+
+
+def map_of_found(
+    ids: NDArray[np.int32], probabilities: NDArray[Any], held_out: HeldOut
+) -> NDArray[np.float64]:
+    """The map that suits what was found, ids and probabilities (n_rows, k), for the held-out rows."""
     return fit_map(*_pairs(ids, probabilities, held_out))
 
 
-def map_of_found(ids: NDArray[np.int32], averages: NDArray[Any], held_out: HeldOut) -> NDArray[np.float64]:
+def bent_map_of_found(
+    ids: NDArray[np.int32], averages: NDArray[Any], held_out: HeldOut
+) -> NDArray[np.float64]:
     """The bent map that suits what was found, ids and averages (n_rows, k), for the held-out rows."""
     pairs = _pairs(ids, averages, held_out)
     map = fit_map(*pairs)

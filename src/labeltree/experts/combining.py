@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from labeltree.data.rows import pointers
 from labeltree.experts.by_rows import part_of
-from labeltree.experts.calibration import LABELS_PER_ROW, map_of_found
+from labeltree.experts.calibration import LABELS_PER_ROW, bent_map_of_found
 from labeltree.experts.combination import Combination, equal_weights
 from labeltree.experts.ensemble import Evidence, best_per_row, find_evidence
 from labeltree.experts.expert import Expert, Trained
@@ -54,7 +54,7 @@ def combine(trained: Sequence[Trained], held_out: HeldOut, pool: Pool) -> Combin
         shares = fit_shares(cases, usual)
     k = min(LABELS_PER_ROW, experts[0].n_labels)
     ids, best = best_per_row(cases.labels, cases.average(shares), k)
-    return Combined(experts, Combination(_weights(groups, shares), map_of_found(ids, best, held_out)))
+    return Combined(experts, Combination(_weights(groups, shares), bent_map_of_found(ids, best, held_out)))
 
 
 def _with_variants(judges: Sequence[Expert], groups: NDArray[np.int64]) -> list[int]:

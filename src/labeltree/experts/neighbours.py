@@ -38,6 +38,9 @@ _BYTES_WHILE_BUILDING = 40  # for each entry of the rows
 POWERS = (1, 2, 3, 4, 6, 8)  # of which held-out rows choose ...
 POWER = 3  # ... or, where there are none, this
 _MOST_POWER = 50  # of a file: no vote becomes 0
+# As kernels take them: single rows have no time to make arrays.
+_ALL_POWERS = read_only(np.array(POWERS, np.int64))
+_ONE_POWER = {power: read_only(np.array([power], np.int64)) for power in range(1, _MOST_POWER + 1)}
 
 
 class NeighboursExpert(ListingExpert):
@@ -86,20 +89,19 @@ class NeighboursExpert(ListingExpert):
         return other
 
     def nonzero(self, arrays: Arrays) -> Above:
-        lengths, ids, votes = self._votes(arrays, (self.power,))
+        lengths, ids, votes = self._votes(arrays, _ONE_POWER[self.power])
         return lengths, ids, votes[0]
 
     def score_variants(self, arrays: Arrays, labels: Labels) -> NDArray[np.float32]:
-        return self.look_up(self._votes(arrays, POWERS), labels)
+        return self.look_up(self._votes(arrays, _ALL_POWERS), labels)
 
-    def _votes(self, arrays: Arrays, powers: Sequence[int]) -> Above:
+    def _votes(self, arrays: Arrays, powers: NDArray[np.int64]) -> Above:
         """As :meth:`nonzero`, with a row of probabilities for each power."""
         n_rows, row = len(arrays[0]) - 1, 0
         indptr = np.zeros(n_rows + 1, np.int64)
         capacity = max(1024, 128 * n_rows)
         ids, votes = np.empty(capacity, np.int32), np.empty((len(powers), capacity), np.float32)
-        given = self._table, self._scratch(), *read_only_rows(arrays), self.n_neighbours
-        given = *given, read_only(np.array(powers, np.int64))
+        given = self._table, self._scratch(), *read_only_rows(arrays), self.n_neighbours, powers
         while (row := vote_labels(*given, row, indptr, ids, votes)) < n_rows:
             ids, votes = np.concatenate([ids, ids]), np.concatenate([votes, votes], axis=1)
         return indptr[1:] - indptr[:-1], ids[: indptr[-1]], votes[:, : indptr[-1]]
