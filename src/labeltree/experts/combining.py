@@ -18,7 +18,7 @@ from labeltree.experts.combination import Combination, equal_weights
 from labeltree.experts.ensemble import Evidence, best_per_row, find_evidence
 from labeltree.experts.expert import Expert, Trained
 from labeltree.experts.held_out import HeldOut
-from labeltree.experts.shares import Cases, fit_shares, make_cases
+from labeltree.experts.shares import Cases, choose_cases, fit_shares, make_cases
 from labeltree.parallel import Pool, row_slices
 from labeltree.query import make_query
 
@@ -49,9 +49,11 @@ def combine(trained: Sequence[Trained], held_out: HeldOut, pool: Pool) -> Combin
     cases = make_cases(evidence.labels, by_group, held_out, usual)
     shares = fit_shares(cases, usual)
     for number in _with_variants(judges, groups):
-        chosen, cases = _choose_variant(judges[number], int(groups[number]), cases, shares, held_out, pool)
-        experts[number] = experts[number].variants[chosen]
-        shares = fit_shares(cases, usual)
+        others = _variant_cases(judges[number], int(groups[number]), cases, held_out, pool)
+        chosen = choose_cases(cases, others, shares)
+        if chosen is not None:
+            experts[number], cases = experts[number].variants[chosen], others[chosen]
+            shares = fit_shares(cases, usual)
     k = min(LABELS_PER_ROW, experts[0].n_labels)
     ids, best = best_per_row(cases.labels, cases.average(shares), k)
     return Combined(experts, Combination(_weights(groups, shares), bent_map_of_found(ids, best, held_out)))
@@ -63,10 +65,8 @@ def _with_variants(judges: Sequence[Expert], groups: NDArray[np.int64]) -> list[
     return [number for number, judge in enumerate(judges) if is_alone[number] and judge.variants]
 
 
-def _choose_variant(
-    judge: Expert, group: int, cases: Cases, shares: NDArray[np.float64], held_out: HeldOut, pool: Pool
-) -> tuple[int, Cases]:
-    """The variant that brings true labels to the front beside the others, and the cases with what it says."""
+def _variant_cases(judge: Expert, group: int, cases: Cases, held_out: HeldOut, pool: Pool) -> list[Cases]:
+    """The cases with what each variant says of them."""
     indptr, ids = cases.labels
 
     def score(part: slice) -> NDArray[np.float32]:
@@ -75,9 +75,7 @@ def _choose_variant(
         return judge.score_variants(part_of(held_out.X, part), labels)
 
     scores = np.concatenate(pool.map(score, _parts(held_out)), axis=1)
-    tried = [cases.with_group(group, own) for own in scores]
-    chosen = int(np.argmax([each.gain(shares) for each in tried]))
-    return chosen, tried[chosen]
+    return [cases.with_group(group, own) for own in scores]
 
 
 def _parts(held_out: HeldOut) -> list[slice]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -31,11 +32,12 @@ class Cases(NamedTuple):
     def average(self, shares: NDArray[np.float64]) -> NDArray[np.float64]:
         return (shares[:, None] * self.by_group).sum(axis=0)
 
-    def gain(self, shares: NDArray[np.float64]) -> float:
-        """The normalised discounted cumulative gain of each row's first labels, summed over rows."""
+    def gains(self, shares: NDArray[np.float64]) -> NDArray[np.float64]:
+        """(n_rows,) the normalised discounted cumulative gain of each row's first labels."""
         rows, order, rank = _ranked(self.labels, self.average(shares))
         hit = self.is_right[order] & (rank < LABELS_PER_ROW)
-        return float((self.of_row[rows[hit]] / np.log2(rank[hit] + 2.0)).sum())
+        gains = self.of_row[rows[hit]] / np.log2(rank[hit] + 2.0)
+        return np.bincount(rows[hit], gains, minlength=len(self.of_row)).astype(np.float64)
 
     def with_group(self, group: int, probabilities: NDArray[np.float32]) -> Cases:
         """Where a group says something else."""
@@ -80,9 +82,19 @@ def fit_shares(cases: Cases, usual: NDArray[np.float64]) -> NDArray[np.float64]:
     for _ in range(_ROUNDS if len(shares) > 2 else len(shares) - 1):
         for group in range(1, len(shares)):
             tried = [_with_share(shares, group, share) for share in _SHARES]
-            gains = [cases.gain(each) - _CAUTION * (each[group] - usual[group]) ** 2 for each in tried]
+            gains = [cases.gains(each).sum() - _CAUTION * (each[group] - usual[group]) ** 2 for each in tried]
             shares = tried[int(np.argmax(gains))]
     return shares
+
+
+def choose_cases(usual: Cases, others: Sequence[Cases], shares: NDArray[np.float64]) -> int | None:
+    """Which of them gains the most, less the standard error of what it gains over the usual ones; None where
+    that is nothing."""
+    before = usual.gains(shares)
+    surplus = [each.gains(shares) - before for each in others]
+    scores = [own.sum() - np.sqrt(len(own)) * own.std() for own in surplus]
+    best = int(np.argmax(scores))
+    return best if scores[best] > 0.0 else None
 
 
 def _with_share(shares: NDArray[np.float64], group: int, share: float) -> NDArray[np.float64]:
