@@ -107,3 +107,16 @@ def test_a_single_row_is_weighed_as_in_a_batch(tmp_path: Path) -> None:
         for row in range(20):
             assert each.predict(X[row : row + 1]) == batch[row : row + 1]
             assert each.predict(make_rows([X[row].tolist()])._replace(n_columns=12)) == batch[row : row + 1]
+
+
+@pytest.mark.parametrize("row_norm", ["l2", "mean", "none"])
+def test_held_out_rows_have_no_column_of_their_own(row_norm: str) -> None:
+    rows = make_rows([[0.5, 1.5, 2.5], [0.5, 3.5], [0.5, 1.0, 1.0, 4.5]])
+    features, _, prepared, _ = VectorFeatures.fit(
+        VectorFeatures.content(rows), make_config({"row_norm": row_norm})
+    )
+    unseen = features.as_unseen(prepared, np.array([2]))
+    expected = normalize_row({0: 0.5, 1: 1.0, 2: 1.0}, row_norm)
+    assert dict(zip(unseen.indices.tolist(), unseen.values.tolist(), strict=True)) == pytest.approx(expected)
+    both = features.as_unseen(prepared, np.array([0, 2]))
+    assert both.indices.tolist() == [0, 1, 0, 1]  # the third column is in held-out rows alone

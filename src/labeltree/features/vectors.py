@@ -13,7 +13,7 @@ from labeltree.data.bad_lines import BadLines, shorten
 from labeltree.data.formats import FORMATS, UTF8_MARK, detect_format, plain_format
 from labeltree.data.matrices import is_sparse, sparse_rows
 from labeltree.data.opening import Source
-from labeltree.data.rows import LabelRows, SparseRows, pointers, read_only
+from labeltree.data.rows import LabelRows, SparseRows, keep_entries, pointers, read_only
 from labeltree.errors import CorruptedModelError, DataError
 from labeltree.features.counting import MOST_IDF, document_frequency, inverse_document_frequency
 from labeltree.features.features import Features, Fitted
@@ -24,7 +24,7 @@ from labeltree.storage.tensors import take_tensor
 
 NORM_CODES = {"none": NORM_NONE, "l2": NORM_L2, "mean": NORM_MEAN}
 
-_NO_IDF: NDArray[np.float32] = np.empty(0, np.float32)
+_NO_IDF: NDArray[np.float32] = read_only(np.empty(0, np.float32))
 # All columns are one block, of which all entries are kept.
 _ONE: NDArray[np.float32] = np.ones(1, np.float32)
 _ALL: NDArray[np.int64] = np.zeros(1, np.int64)
@@ -78,12 +78,22 @@ class VectorFeatures(Features):
             raise DataError(
                 f"X has {rows.n_columns} features, but the model was trained with {self.n_columns}"
             )
-        if self.norm_of_rows == NORM_NONE and not len(self.column_weight):
+        return self._weighed(rows, self.column_weight)
+
+    def as_unseen(self, rows: SparseRows, held_out: NDArray[np.int64]) -> SparseRows:
+        """Without the columns that no other row has: whoever counts the words of texts knows no others."""
+        part = super().as_unseen(rows, held_out)
+        is_known = document_frequency(rows) > document_frequency(part)
+        return self._weighed(keep_entries(part, is_known[part.indices]), _NO_IDF)  # weighed before
+
+    def _weighed(self, rows: SparseRows, column_weight: NDArray[np.float32]) -> SparseRows:
+        """With these weights of columns, or none, and normalised."""
+        if self.norm_of_rows == NORM_NONE and not len(column_weight):
             return rows
         values = rows.values.copy()
         end = read_only(np.array([self.n_columns], np.int64))
         indptr, indices = read_only(rows.indptr), read_only(rows.indices)
-        weigh_rows(indptr, indices, values, self.column_weight, self.norm_of_rows, end, read_only(_ONE))
+        weigh_rows(indptr, indices, values, column_weight, self.norm_of_rows, end, read_only(_ONE))
         return SparseRows(rows.indptr, rows.indices, values, self.n_columns)
 
     def read(
