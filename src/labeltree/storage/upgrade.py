@@ -49,7 +49,14 @@ ADDED: dict[int, dict[str, Any]] = {
         min_rows=2,
         strongest=0,
     ),
-    3: dict(),
+    3: dict(
+        forest=0,
+        forest_leaf=10,
+        forest_labels=100,
+        forest_split="l1",
+        forest_cost=0.0,
+        forest_prune=0.2,
+    ),
 }
 
 
