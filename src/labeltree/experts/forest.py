@@ -32,7 +32,8 @@ class ForestExpert(ListingExpert):
     kind = "forest"
 
     def __init__(self, trees: Trees, n_labels: int, n_features: int) -> None:
-        self.forest, self.n_labels, self.n_features = Trees(*map(read_only, trees)), n_labels, n_features
+        self.n_labels, self.n_features = n_labels, n_features
+        self.forest = Trees(*[read_only(array) for array in trees])
         self._table = TREES_TABLE.table(**self.forest._asdict())
         self._of_thread = threading.local()
 
@@ -121,6 +122,6 @@ def take_trees(saved: Saved) -> Trees:
         raise CorruptedModelError(f"{prefix}.root is empty")
     if not (np.all(np.isfinite(trees.bias)) and np.all((trees.scale >= 0) & np.isfinite(trees.scale))):
         raise CorruptedModelError(f"{prefix}.bias and .scale are not finite numbers")
-    if not forest_fits(Trees(*map(read_only, trees)), saved.n_features, saved.n_labels):
+    if not forest_fits(Trees(*[read_only(array) for array in trees]), saved.n_features, saved.n_labels):
         raise CorruptedModelError(f"{prefix} is not a forest: nodes or lists point to what is not there")
     return trees

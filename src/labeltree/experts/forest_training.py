@@ -72,6 +72,10 @@ class Grower:
         leaves = np.flatnonzero(growth.nodes.first_child[: growth.n_nodes] == 0).astype(np.int32)
         return self._finished(self._go_on(growth, leaves, seed)), tree
 
+    def expert(self, trees: Sequence[GrownTree]) -> ForestExpert:
+        joined = join_trees(trees, self.n_columns, self.n_labels)
+        return ForestExpert(joined, self.n_labels, self.n_columns)
+
     def _go_on(self, growth: _Growth, queue: NDArray[np.int32], seed: int) -> _Growth:
         n_nodes, ids, amount = grow_nodes(
             self.method, self.examples, growth.nodes, growth.n_nodes, read_only(queue), self.n_columns,
@@ -99,8 +103,7 @@ class Grower:
 
     def _with_rows(self, growth: _Growth, tree: GrownTree, rows: NDArray[np.int32]) -> _Growth:
         """The same tree with more rows in its leaves."""
-        expert = ForestExpert(join_trees([tree], self.n_columns, self.n_labels), self.n_labels, self.n_columns)
-        new_leaves = expert.leaves(take_rows(self.X[:3], rows.astype(np.int64)))[:, 0]
+        new_leaves = self.expert([tree]).leaves(take_rows(self.X[:3], rows.astype(np.int64)))[:, 0]
         nodes, n = growth.nodes, growth.n_nodes
         leaves = np.flatnonzero(nodes.first_child[:n] == 0)
         order = np.argsort(nodes.begin[leaves], kind="stable")  # leaves share out the rows, in some order
@@ -120,10 +123,13 @@ class Grower:
 def _sown(n_rows: int, members: NDArray[np.int32]) -> _Growth:
     """A root with some of the rows, and room for all nodes that can come of it."""
     most = max(1, 2 * n_rows)
-    whole = [np.zeros(most, np.int64) for _ in range(4)]
-    whole[1][0] = len(members)
-    small = np.zeros(most, np.int32), np.zeros(most, np.float32), np.zeros(most, np.float32)
-    return _Growth(Nodes(*small, *whole, members), 1, np.empty(0, np.int32), np.empty(0, np.int8))
+    nodes = Nodes(
+        np.zeros(most, np.int32), np.zeros(most, np.float32), np.zeros(most, np.float32),
+        np.zeros(most, np.int64), np.zeros(most, np.int64), np.zeros(most, np.int64),
+        np.zeros(most, np.int64), members,
+    )  # fmt: skip
+    nodes.end[0] = len(members)
+    return _Growth(nodes, 1, np.empty(0, np.int32), np.empty(0, np.int8))
 
 
 def make_examples(X: SparseRows, Y: LabelRows, weight: NDArray[np.float32]) -> Examples:
@@ -131,7 +137,7 @@ def make_examples(X: SparseRows, Y: LabelRows, weight: NDArray[np.float32]) -> E
     lengths = np.diff(Y.indptr)
     discount = 1.0 / np.log2(np.arange(Y.n_labels) + 2.0)
     ideal = np.concatenate([[np.inf], np.cumsum(discount)])[lengths]
-    arrays = *X[:3], *Y[:2], weight, 1.0 / ideal, np.ones(Y.n_labels), discount
+    arrays = *X[:3], *Y[:2], weight, 1.0 / ideal, discount
     return Examples(*map(read_only, arrays))
 
 
@@ -145,7 +151,10 @@ def make_method(config: Config) -> L1Split | L2Split:
 def join_trees(trees: Sequence[GrownTree], n_columns: int, n_labels: int) -> Trees:
     """All trees one after another, as a model file has them."""
     root = pointers([len(tree.first_child) for tree in trees])[:-1].astype(np.int32)
-    children = [np.where(tree.first_child, tree.first_child + first, 0) for tree, first in zip(trees, root, strict=True)]
+    children = [
+        np.where(tree.first_child, tree.first_child + first, 0)
+        for tree, first in zip(trees, root, strict=True)
+    ]
     ids = np.concatenate([tree.ids for tree in trees])
     low = (ids & (1 << HALF_BITS) - 1).astype(np.uint16)
     is_wide = max(n_columns, n_labels) > 1 << HALF_BITS
@@ -178,13 +187,9 @@ def train_forest(job: TrainingJob) -> list[Trained]:
         return grown
 
     grown = job.pool.map(grow, range(config.forest))
-
-    def expert(trees: Sequence[GrownTree]) -> ForestExpert:
-        joined = join_trees(trees, grower.n_columns, grower.n_labels)
-        return ForestExpert(joined, grower.n_labels, grower.n_columns)
-
     without = [tree for _, tree in grown if tree is not None]
-    return [Trained(expert([tree for tree, _ in grown]), expert(without) if without else None)]
+    judged = grower.expert(without) if without else None
+    return [Trained(grower.expert([tree for tree, _ in grown]), judged)]
 
 
 def needs_of_forest(job: TrainingJob, *, closely: bool) -> ExpertNeeds:

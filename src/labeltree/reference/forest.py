@@ -30,7 +30,7 @@ def halve(
 ) -> Halves:
     """From given halves by alternation: the best order of labels for each half, the best half for each row.
 
-    ``Y`` (n_rows, n_labels) has what each label counts, 0 for labels that a row does not have.
+    ``Y`` (n_rows, n_labels) is 1 for a row's labels, else 0.
     """
     occurs = np.flatnonzero(Y.any(axis=0))
     Y, gain = Y[:, occurs], gains(Y[:, occurs])
@@ -40,12 +40,14 @@ def halve(
         for sign in (1, -1):
             chosen = side == sign
             score = (weight[chosen, None] * of_row[chosen]).sum(axis=0)
-            order = np.argsort(-score, kind="stable")
+            order = np.argsort(-score.astype(np.float32), kind="stable")
             lead[order] += sign * discount
             objective += float(discount @ score[order])
         ahead = of_row @ lead
         side = np.where(ahead > 1e-10, 1, np.where(ahead < -1e-10, -1, side))
         objectives.append(objective)
+        if not np.any(np.abs(ahead) > 1e-10):
+            return Halves(np.full(len(Y), -1), objectives)
         if len(set(side.tolist())) < 2 or np.diff([-1.0, *objectives])[-1] < 1e-6 * len(Y):
             break
     return Halves(side, objectives)

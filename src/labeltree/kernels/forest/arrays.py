@@ -21,7 +21,6 @@ class Examples(NamedTuple):
     labels: NDArray[np.int32]
     weight: NDArray[np.float32]  # (n_rows,) what each row counts, above 0 for those that are used
     gain: NDArray[np.float64]  # (n_rows,) what a label in the first place adds to a row's nDCG
-    importance: NDArray[np.float64]  # (n_labels,) what a label counts, 1 but for inverse propensities
     discount: NDArray[np.float64]  # (n_labels,) of each place in an order of labels
 
 

@@ -137,7 +137,7 @@ def grow_nodes(method, examples, nodes, n_nodes, queue, n_columns, leaf_rows, se
 
     ``ids`` and ``amounts`` are the entries so far. Returns the number of nodes, and the entries.
     """
-    members, n_labels, n_entries = nodes.members, len(examples.importance), len(ids)
+    members, n_labels, n_entries = nodes.members, len(examples.discount), len(ids)
     scratch = _make_scratch(len(members), n_columns, n_labels)
     weights, spare, bias = scratch.weights, np.empty(len(members), np.int32), np.float32(method.bias)
     place, first_new = 0, n_nodes
@@ -213,7 +213,7 @@ def _least_share(shares, found, n_kept):
 @kernel
 def fill_leaves(examples, nodes, leaves, most_labels, out_start, out_scale):
     """The labels of each leaf and their shares of its rows, the largest ones: ids and bytes."""
-    n_labels = len(examples.importance)
+    n_labels = len(examples.discount)
     shares, found = np.zeros(n_labels), np.empty(n_labels, np.int32)
     ids, amounts = np.empty(1024, np.int32), np.empty(1024, np.int8)
     n = 0

@@ -98,7 +98,8 @@ def _make_problem(method, examples, members, begin, end, n_first, scratch):
         cost[k] = method.cost * n / n_of_side * examples.weight[members[begin + k]]
     return Problem(
         start, row, value, np.zeros(n_columns), np.zeros(n_columns), np.zeros(n_columns), np.zeros(n_columns),
-        np.zeros(n_columns), np.arange(n_columns), side, cost, np.zeros(n), np.empty(n), np.empty(n), np.zeros(n),
+        np.zeros(n_columns), np.arange(n_columns), side, cost, np.zeros(n), np.empty(n), np.empty(n),
+        np.zeros(n),
     )  # fmt: skip
 
 
