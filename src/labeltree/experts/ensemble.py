@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from labeltree.data.rows import Arrays, distinct_labels, pointers, take_rows
+from labeltree.data.rows import Arrays, distinct_labels, pointers, read_only, take_rows
 from labeltree.experts.combination import Combination
 from labeltree.experts.combined_trees import Votes, combine_trees
 from labeltree.experts.expert import Above, Expert, Found, Labels, empty_found
@@ -46,11 +46,25 @@ class Ensemble:
         self, arrays: Arrays, query: Query, out_ids: NDArray[np.int32], out_probabilities: NDArray[np.float32]
     ) -> NDArray[np.bool_]:
         """As :meth:`Expert.topk` for the combination: by one kernel where that can search all experts."""
+        if not self.searched:
+            return self._topk_of_lists(arrays, query, out_ids, out_probabilities)
         if self.single is not None:
             return self.single.topk(arrays, query, out_ids, out_probabilities)
         if self.trees is not None and query.beam == NO_BEAM:
             return self.trees.topk(arrays, self._votes(arrays), query, out_ids, out_probabilities)
         return self._topk_of_any(arrays, query, out_ids, out_probabilities)
+
+    def _topk_of_lists(
+        self, arrays: Arrays, query: Query, out_ids: NDArray[np.int32], out_probabilities: NDArray[np.float32]
+    ) -> NDArray[np.bool_]:
+        """Where all experts list their labels there is nothing to search."""
+        from labeltree.kernels.search.answer import best_of_votes
+
+        votes = [read_only(array) for array in self._votes(arrays)]
+        map_of_average = read_only(np.ascontiguousarray(self.combination.map, np.float64))
+        asked = self.total_weight, self.n_labels, query.k, query.threshold
+        best_of_votes(map_of_average, *votes, *asked, out_ids, out_probabilities)
+        return np.ones(len(out_ids), np.bool_)
 
     def _topk_of_any(
         self, arrays: Arrays, query: Query, out_ids: NDArray[np.int32], out_probabilities: NDArray[np.float32]

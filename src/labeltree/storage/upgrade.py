@@ -50,7 +50,14 @@ ADDED: dict[int, dict[str, Any]] = {
         strongest=0,
     ),
     3: dict(),
-    4: dict(),
+    4: dict(
+        forest=0,
+        forest_leaf=10,
+        forest_labels=100,
+        forest_split="l1",
+        forest_cost=0.0,
+        forest_prune=0.2,
+    ),
 }
 
 
