@@ -104,9 +104,8 @@ def _from_2(metadata: Metadata) -> Metadata:
 def _from_3(metadata: Metadata) -> Metadata:
     """Version 4 may bend the map of the average, and says by which power of its similarity a neighbour
     counts; before, maps were not bent and it was the third."""
-    experts = [
-        {**entry, "power": 3} if entry["kind"] == "neighbours" else entry for entry in metadata["experts"]
-    ]
+    new = {"neighbours": {"power": 3}}
+    experts = [{**new.get(entry["kind"], {}), **entry} for entry in metadata["experts"]]
     return {**metadata, "format": 4, "experts": experts}
 
 
