@@ -124,6 +124,8 @@ class Ensemble:
         n_rows, least = len(arrays[0]) - 1, self.combination.least_average(query.threshold)
         of_searched = float(self.combination.weights[self.searched].sum())
         found: list[Above] = [expert.nonzero(arrays) for expert in self.experts if expert.lists_all]
+        if query.threshold <= 0.0 and of_searched == 0.0:  # lists lack the labels of probability 0
+            found.append((np.full(n_rows, self.n_labels), *_all_labels(n_rows, self.n_labels)))
         if of_searched > 0.0:
             lower = query._replace(threshold=np.float32(min(1.0, least * self.total_weight / of_searched)))
             found += [self.experts[number].above(arrays, lower) for number in self.searched]
@@ -169,6 +171,11 @@ class Ensemble:
             votes[np.searchsorted(merged, own)] += weight * probabilities.astype(np.float64)
         lengths = np.bincount(merged // self.n_labels, minlength=n_rows)
         return pointers(lengths), (merged % self.n_labels).astype(np.int32), votes
+
+
+def _all_labels(n_rows: int, n_labels: int) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+    """Those of every row, as a list that says nothing of them."""
+    return np.tile(np.arange(n_labels, dtype=np.int32), n_rows), np.zeros(n_rows * n_labels, np.float32)
 
 
 class Evidence(NamedTuple):

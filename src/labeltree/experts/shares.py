@@ -12,7 +12,7 @@ from labeltree.experts.calibration import LABELS_PER_ROW
 from labeltree.experts.expert import Labels
 from labeltree.experts.held_out import HeldOut
 
-_SHARES = np.arange(15) / 20  # that a group of experts may have
+_SHARES = np.arange(15) / 20  # that a group of experts may have, besides its usual one
 # In rows whose labels all come to the front, times the square of how far a share is from the usual one. Less
 # does as well on held-out rows of four data sets, but follows their noise.
 _CAUTION = 450.0
@@ -79,7 +79,7 @@ def fit_shares(cases: Cases, usual: NDArray[np.float64]) -> NDArray[np.float64]:
     shares = usual
     for _ in range(_ROUNDS if len(shares) > 2 else len(shares) - 1):
         for group in range(1, len(shares)):
-            tried = [_with_share(shares, group, share) for share in _SHARES]
+            tried = [_with_share(shares, group, share) for share in np.union1d(_SHARES, usual[group])]
             gains = [cases.gain(each) - _CAUTION * (each[group] - usual[group]) ** 2 for each in tried]
             shares = tried[int(np.argmax(gains))]
     return shares
