@@ -56,11 +56,8 @@ def make_cases(
         keep[order[rank < _FRONT]] = True
     kept_ids, kept_rows = labels[1][keep], rows[keep]
     indptr = pointers(np.bincount(kept_rows, minlength=len(labels[0]) - 1))
-    ideal = np.cumsum(1.0 / np.log2(np.arange(LABELS_PER_ROW) + 2.0))
-    n_true = np.minimum(np.diff(held_out.Y.indptr), LABELS_PER_ROW)
-    of_row = held_out.weight / ideal[np.maximum(n_true, 1) - 1]
     is_right = held_out.are_right(kept_ids, kept_rows)
-    return Cases((indptr, kept_ids), by_group[:, keep], is_right, of_row)
+    return Cases((indptr, kept_ids), by_group[:, keep], is_right, held_out.gain_of_first(LABELS_PER_ROW))
 
 
 def _ranked(
