@@ -37,8 +37,7 @@ class HeldOut(NamedTuple):
         return np.isin(rows * self.Y.n_labels + ids, pairs)
 
     def gain_of_first(self, k: int) -> NDArray[np.float64]:
-        """(n_rows,) what a right label gains in the first place: a row's nDCG@k is what its right labels gain,
-        by rank. Times the row's weight."""
+        """(n_rows,) what a right label in the first place adds to a row's nDCG@k, times the row's weight."""
         ideal = np.cumsum(1.0 / np.log2(np.arange(k) + 2.0))
         n_true = np.minimum(np.diff(self.Y.indptr), k)
         return self.weight / ideal[np.maximum(n_true, 1) - 1]
