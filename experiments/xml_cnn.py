@@ -5,8 +5,9 @@
 
 Needs torch (pip install 'labeltree[torch]'). Word vectors are random, or those of a text file with a word and
 its numbers on each line. One row in ten, ten neighbours at a time, is held out of the training rows to decide
-after which epoch to stop, and which of three steps to take; nothing else is tuned. A run ends with the epoch in which it has used so many minutes
-of CPU. Every run is kept in FOLDER/xml_cnn.jsonl: started again, only missing ones are run.
+after which epoch to stop, and which of three steps to take; nothing else is tuned. A run ends with the epoch
+in which it has used so many minutes of CPU. Every run is kept in FOLDER/xml_cnn.jsonl: started again, only
+missing ones are run.
 """
 
 from __future__ import annotations
