@@ -2,7 +2,8 @@
 
 Trees, kinds of nodes and links come from their tables, so that a new one is in the grid by itself. Most
 points are of the default kind of nodes: with every tree and link, alone and as an ensemble. They are of trees
-alone, whose answers are all their own, but for those of the method "neighbours", which stand for the default.
+alone, whose answers are all their own, but for those of the method "neighbours", which stand for the default,
+and of "forest". Points of 0 trees are forests alone.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ METHODS: dict[str, dict[str, dict[str, Any]]] = {
         "log": dict(loss="log", C=10.0),
         "online": dict(solver="sgd"),
         "neighbours": dict(neighbours=10),
+        "forest": dict(neighbours=10, forest=10, forest_leaf=5),
     },
     "dense": {
         "adagrad": dict(optimizer="adagrad", batch_size=16, lr=0.3),
@@ -49,10 +51,14 @@ class Point(NamedTuple):
     def parameters(self, tree_file: Path) -> dict[str, Any]:
         """What `labeltree.train` is given on small data; ``tree_file`` is for the tree from a file."""
         tree = str(tree_file) if self.tree == FROM_FILE else self.tree
-        given = SMALL | _methods(self.nodes)[self.method]
+        given = SMALL | (_methods(self.nodes)[self.method] if self.trees else _forest(self.method))
         given |= dict(nodes=self.nodes, link=self.link, trees=self.trees, tree=tree)
         kept = effective(Config(**given))
         return {name: value for name, value in given.items() if name in kept}
+
+
+def _forest(split: str) -> dict[str, Any]:
+    return dict(forest=20, forest_leaf=5, forest_split=split)
 
 
 def _methods(nodes: str) -> dict[str, dict[str, Any]]:
@@ -70,6 +76,8 @@ def _points() -> Iterator[Point]:
                 yield Point("vectors", tree, nodes, usual.link, first, 1)
         for method in others:
             yield from _with_each_link(usual.tree, nodes, method)
+    for split in ("l1", "l2"):
+        yield Point("text" if split == "l1" else "vectors", usual.tree, usual.nodes, usual.link, split, 0)
 
 
 def _with_each_link(tree: str, nodes: str, method: str) -> Iterator[Point]:

@@ -21,7 +21,7 @@ PADDING = 0  # the id of no word
 
 
 class Settings(NamedTuple):
-    """Those of all runs; widths and dropouts are the papers'."""
+    """Those of all runs; widths and dropouts are the papers'. Only the step is chosen, on held-out rows."""
 
     dim: int = 128  # of random word vectors; given ones have their own
     length: int = 200  # words of a text
@@ -33,9 +33,11 @@ class Settings(NamedTuple):
     kim_windows: tuple[int, ...] = (3, 4, 5)
     word_dropout: float = 0.25
     dropout: float = 0.5
-    learning_rate: float = 1e-3
+    rates: tuple[float, ...] = (0.001, 0.003, 0.01)  # steps of Adam: the best one after ...
+    trial_epochs: int = 3  # ... so many passes over ...
+    trial_rows: int = 10_000  # ... so many rows at most
     batch: int = 64
-    epochs: int = 30  # at most
+    epochs: int = 60  # at most
     patience: int = 3  # epochs without a better one on held-out rows
 
 

@@ -39,7 +39,9 @@ def groups(records: Sequence[Record]) -> dict[tuple[str, str], list[Record]]:
 
 def result_table(records: Sequence[Record], beside: Mapping[str, Record]) -> str:
     """A line for each network, and below the systems of the main table."""
-    rows = [["network", "output", "P@1", "P@3", "P@5", "T train, CPU s", "T test / row, µs", "epochs"]]
+    rows = [
+        ["network", "output", "P@1", "P@3", "P@5", "T train, CPU s", "T test / row, µs", "step", "best epoch"]
+    ]
     for (encoder, output), runs in groups(records).items():
         precision = [mean_and_deviation(run[name] for run in runs) for name in METRICS]
         costs = [
@@ -47,10 +49,11 @@ def result_table(records: Sequence[Record], beside: Mapping[str, Record]) -> str
             for name in ("train_cpu_seconds", "test_us_per_row")
         ]
         epochs = ", ".join(f"{run['best_epoch']} of {run['epochs']}" for run in runs)
-        rows.append([encoder, OUTPUTS[output], *precision, *costs, epochs])
+        rates = ", ".join(f"{run['rate']:g}" for run in runs)
+        rows.append([encoder, OUTPUTS[output], *precision, *costs, rates, epochs])
     for system, record in beside.items():
         costs = [number(record[name]) for name in ("train_cpu_seconds", "test_us_per_row")]
-        rows.append([system, EMPTY, *(f"{record[name]:.2f}" for name in METRICS), *costs, EMPTY])
+        rows.append([system, EMPTY, *(f"{record[name]:.2f}" for name in METRICS), *costs, EMPTY, EMPTY])
     return aligned(rows)
 
 
@@ -117,15 +120,18 @@ def describe(records: Sequence[Record]) -> str:
     one = records[0]
     vectors = f"from {one['vectors']}" if one["vectors"] else f"random at first, of length {one['dim']}"
     windows, kim_windows = (", ".join(map(str, one[name])) for name in ("windows", "kim_windows"))
+    rates = ", ".join(map(str, one["rates"]))
     return (
         f"Word vectors are {vectors}, and trained with the rest; texts are cut after {one['length']} words. "
         f"XML-CNN has windows of {windows} with {one['maps']} maps each in steps of 2, {one['parts']} parts "
         f"of dynamic pooling and a hidden layer of {one['hidden']}; Kim-CNN windows of {kim_windows} with "
         f"{one['kim_maps']} maps each. Dropout is {one['word_dropout']} of vectors and {one['dropout']} of "
-        f"the output's input; Adam with step {one['learning_rate']}, {one['batch']} rows a step. Trees are "
-        "k-means over TF-IDF, 16 children, up to 64 labels per parent. No setting was tuned. A tenth of the "
-        "training rows, ten neighbours at a time, decides when to stop: the sum of P@1, P@3 and P@5 there; "
-        "those rows are not trained on, while XT and the others have all. Times are of one thread."
+        f"the output's input; Adam, {one['batch']} rows a step. Trees are k-means over TF-IDF, 16 children, "
+        "up to 64 labels per parent. A tenth of the training rows, ten neighbours at a time, decides when to "
+        f"stop and which step to take ({rates}; the best after {one['trial_epochs']} passes over at most "
+        f"{one['trial_rows']:,} rows), by the sum of P@1, P@3 and P@5 there; those rows are not trained on, "
+        "while XT and the others have all. Nothing else is tuned. Training time is that of all this, on one "
+        f"thread; a run ends with the epoch in which it has taken {one['minutes']:g} minutes of CPU."
     )
 
 

@@ -43,7 +43,7 @@ def test_defaults_are_valid_and_survive_json() -> None:
 @pytest.mark.parametrize("parameter", ALL, ids=ids)
 def test_every_parameter_is_described(parameter: Parameter) -> None:
     assert parameter.help.endswith(".")
-    assert parameter.group in ("data", "features", "tree", "nodes", "sparse nodes", "training")
+    assert parameter.group in ("data", "features", "tree", "nodes", "sparse nodes", "training", "forest")
     assert type(parameter.default) is parameter.type
     assert parameter.option == "--" + parameter.name.replace("_", "-")
     if parameter.type is int:

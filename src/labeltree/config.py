@@ -36,6 +36,10 @@ _BLOCKS = Need({"char_weight": AboveZero(), "pair_weight": AboveZero()})
 _LINK_OF_LOSS = Need({"link": LINKS.users_of("loss")})
 _DUAL = Need({"solver": ("dual",)})
 _SGD = Need({"solver": ("sgd",)})
+_MOST_TREES = 1000
+_TREES = Need({"trees": range(1, _MOST_TREES + 1)})
+_FOREST = Need({"forest": range(1, _MOST_TREES + 1)})
+_L2_SPLIT = Need({"forest_split": ("l2",)})
 
 
 def _used(name: str, **others: Sequence[Any]) -> Need:
@@ -159,6 +163,7 @@ class Config:
         choices=BUILDERS,
         open_choice=True,
         group="tree",
+        needs=(_TREES,),
     )
     arity: int = _parameter(
         0,
@@ -212,12 +217,14 @@ class Config:
         "What scores a node: a pruned linear model, learned vectors, both, or all weights of a linear model.",
         choices=KINDS,
         group="nodes",
+        needs=(_TREES,),
     )
     link: str = _parameter(
         "plt",
         "How scores of siblings become probabilities: a logistic each, or a softmax (one label is picked).",
         choices=LINKS,
         group="nodes",
+        needs=(_TREES,),
     )
     dim: int = _parameter(
         256, "Length of the word and node vectors.", low=1, high=1 << 14, group="nodes", needs=(_used("dim"),)
@@ -341,7 +348,11 @@ class Config:
         group="training",
     )
     trees: int = _parameter(
-        1, "Trees of the ensemble; their probabilities are averaged.", low=1, high=1000, group="training"
+        1,
+        "Trees of the ensemble; their probabilities are averaged. 0: none, other experts alone.",
+        low=0,
+        high=_MOST_TREES,
+        group="training",
     )
     neighbours: int = _parameter(
         50,
@@ -349,6 +360,42 @@ class Config:
         low=0,
         high=1000,
         group="training",
+    )
+    forest: int = _parameter(
+        0,
+        "Trees over rows (FastXML) whose leaves count beside the trees of labels; 0: none.",
+        low=0,
+        high=_MOST_TREES,
+        group="forest",
+    )
+    forest_leaf: int = _parameter(
+        10, "Rows of a node that is not split.", low=1, group="forest", needs=(_FOREST,)
+    )
+    forest_labels: int = _parameter(
+        100, "Most labels that a leaf keeps.", low=1, group="forest", needs=(_FOREST,)
+    )
+    forest_split: str = _parameter(
+        "l1",
+        "How a node is split: logistic loss with |w|, as in FastXML, or squared hinge with |w|²/2, pruned.",
+        choices=("l1", "l2"),
+        group="forest",
+        needs=(_FOREST,),
+    )
+    forest_cost: float = _parameter(
+        0.0,
+        "Weight of a split's loss against the size of its weights; 0: 2, or with l2 0.1.",
+        low=0.0,
+        high=1e6,
+        group="forest",
+        needs=(_FOREST,),
+    )
+    forest_prune: float = _parameter(
+        0.2,
+        "Drop weights of a split below this part of its largest.",
+        low=0.0,
+        high=1.0,
+        group="forest",
+        needs=(_L2_SPLIT,),
     )
     seed: int = _parameter(1, "Seed of everything random.", low=0, high=2**63 - 1, group="training")
 
@@ -359,6 +406,10 @@ class Config:
             raise ParameterError(
                 "weighted_words needs word_ngrams=1, as n-grams have no weights, "
                 f"but word_ngrams is {self.word_ngrams}"
+            )
+        if not (self.trees or self.neighbours or self.forest):
+            raise ParameterError(
+                "trees, neighbours and forest are all 0, but a model needs one of them: use trees=1"
             )
         return self
 
@@ -444,6 +495,7 @@ PRESETS: dict[str, dict[str, Any]] = {
         calibrate=False,
         neighbours=0,
     ),
+    "fastxml": dict(trees=0, neighbours=0, forest=50),
 }
 
 

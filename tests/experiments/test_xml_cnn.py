@@ -17,7 +17,7 @@ NO_TORCH = "torch is not installed: pip install 'labeltree[torch]'"
 
 
 def run(encoder: str, output: str, p_1: float, **more: Any) -> dict[str, Any]:
-    costs = dict(train_cpu_seconds=10.0, test_us_per_row=50.0, epochs=7, best_epoch=4)
+    costs = dict(train_cpu_seconds=10.0, test_us_per_row=50.0, epochs=7, best_epoch=4, rate=0.01)
     return {"encoder": encoder, "output": output, "p@1": p_1, "p@3": 30.0, "p@5": 20.0, **costs, **more}
 
 

@@ -18,6 +18,7 @@ from labeltree.experts.combination import BENDS
 from labeltree.experts.expert import Above, Expert, Labels, Saved, Trained
 from labeltree.experts.held_out import LEAST_ROWS
 from labeltree.experts.job import TrainingJob
+from labeltree.experts.shares import Cases, fit_shares
 from labeltree.query import Query, query_all
 from labeltree.storage.tensors import take_tensor
 
@@ -193,3 +194,22 @@ def test_dense_nodes_are_calibrated_too() -> None:
     assert np.array_equal(ids, plain_ids)
     expected = model.combination.mapped(plain_probabilities.astype(np.float64))
     np.testing.assert_allclose(probabilities, expected, rtol=1e-5)
+
+
+@pytest.mark.parametrize("calibrate", [True, False])
+@pytest.mark.parametrize("parameters", [dict(neighbours=0), dict()], ids=["forest", "and neighbours"])
+def test_every_label_reaches_the_threshold_0(parameters: dict[str, Any], calibrate: bool) -> None:
+    """Also those that are in no list."""
+    model = labeltree.train(TOY.X, TOY.Y, trees=0, forest=3, calibrate=calibrate, **parameters)
+    found = model.predict_rows(TEST.X, 0.0)
+    assert np.all(np.diff(found.indptr) == model.n_labels)
+    expected = model.probability(TEST.X, model.label_names)
+    np.testing.assert_array_equal(found.values.reshape(expected.shape), expected)
+
+
+def test_the_usual_share_can_be_chosen() -> None:
+    """Where nothing speaks against it: held-out rows of one label each, which both groups know."""
+    usual = np.array([0.25, 0.75])
+    labels = np.arange(4), np.zeros(3, np.int32)
+    cases = Cases(labels, np.ones((2, 3), np.float32), np.ones(3, np.bool_), np.ones(3))
+    np.testing.assert_array_equal(fit_shares(cases, usual), usual)

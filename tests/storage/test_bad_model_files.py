@@ -344,7 +344,7 @@ NEWER: dict[str, tuple[Callable[[Tensors, dict[str, Any]], None], str]] = {
     ),
     "an expert": (
         expert(1, kind="oracle"),
-        "expert 'oracle' is unknown: this version of labeltree has tree, neighbours;",
+        "expert 'oracle' is unknown: this version of labeltree has tree, neighbours, forest;",
     ),
     "nodes": (expert(1, nodes="round"), "nodes 'round' is unknown: this version of labeltree has sparse,"),
     "a link": (expert(1, link="probit"), "link 'probit' is unknown: this version of labeltree has plt, hsm;"),

@@ -61,6 +61,7 @@ def test_every_kernel_is_compiled_ahead_as_it_is_called() -> None:
     ("parameters", "expected"),
     [
         ({}, ["kmeans-plt-tree", "sparse-plt-search", "neighbours"]),
+        ({"trees": 0, "neighbours": 0, "forest": 2}, ["forest"]),
         ({"neighbours": 0}, ["kmeans-plt-tree", "sparse-plt-search"]),
         ({"nodes": "both"}, ["kmeans-plt-tree", "dense-plt-search", "sparse-plt-search", "neighbours"]),
         (

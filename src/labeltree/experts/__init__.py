@@ -15,4 +15,5 @@ if TYPE_CHECKING:
 EXPERTS: Table[type[Expert]] = Table(
     tree=Entry("experts.tree_expert:TreeExpert"),
     neighbours=Entry("experts.neighbours:NeighboursExpert"),
+    forest=Entry("experts.forest:ForestExpert"),
 )

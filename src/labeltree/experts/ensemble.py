@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from labeltree.data.rows import Arrays, distinct_labels, pointers, take_rows
+from labeltree.data.rows import Arrays, distinct_labels, pointers, read_only, take_rows
 from labeltree.experts.combination import Combination
 from labeltree.experts.combined_trees import Votes, combine_trees
 from labeltree.experts.expert import Above, Expert, Found, Labels, empty_found
@@ -46,11 +46,25 @@ class Ensemble:
         self, arrays: Arrays, query: Query, out_ids: NDArray[np.int32], out_probabilities: NDArray[np.float32]
     ) -> NDArray[np.bool_]:
         """As :meth:`Expert.topk` for the combination: by one kernel where that can search all experts."""
+        if not self.searched:
+            return self._topk_of_lists(arrays, query, out_ids, out_probabilities)
         if self.single is not None:
             return self.single.topk(arrays, query, out_ids, out_probabilities)
         if self.trees is not None and query.beam == NO_BEAM:
             return self.trees.topk(arrays, self._votes(arrays), query, out_ids, out_probabilities)
         return self._topk_of_any(arrays, query, out_ids, out_probabilities)
+
+    def _topk_of_lists(
+        self, arrays: Arrays, query: Query, out_ids: NDArray[np.int32], out_probabilities: NDArray[np.float32]
+    ) -> NDArray[np.bool_]:
+        """Where all experts list their labels there is nothing to search."""
+        from labeltree.kernels.search.answer import best_of_votes
+
+        votes = [read_only(array) for array in self._votes(arrays)]
+        map_of_average = read_only(np.ascontiguousarray(self.combination.map, np.float64))
+        asked = self.total_weight, self.n_labels, query.k, query.threshold
+        best_of_votes(map_of_average, *votes, *asked, out_ids, out_probabilities)
+        return np.ones(len(out_ids), np.bool_)
 
     def _topk_of_any(
         self, arrays: Arrays, query: Query, out_ids: NDArray[np.int32], out_probabilities: NDArray[np.float32]
@@ -110,6 +124,8 @@ class Ensemble:
         n_rows, least = len(arrays[0]) - 1, self.combination.least_average(query.threshold)
         of_searched = float(self.combination.weights[self.searched].sum())
         found: list[Above] = [expert.nonzero(arrays) for expert in self.experts if expert.lists_all]
+        if query.threshold <= 0.0 and of_searched == 0.0:  # lists lack the labels of probability 0
+            found.append((np.full(n_rows, self.n_labels), *_all_labels(n_rows, self.n_labels)))
         if of_searched > 0.0:
             lower = query._replace(threshold=np.float32(min(1.0, least * self.total_weight / of_searched)))
             found += [self.experts[number].above(arrays, lower) for number in self.searched]
@@ -155,6 +171,11 @@ class Ensemble:
             votes[np.searchsorted(merged, own)] += weight * probabilities.astype(np.float64)
         lengths = np.bincount(merged // self.n_labels, minlength=n_rows)
         return pointers(lengths), (merged % self.n_labels).astype(np.int32), votes
+
+
+def _all_labels(n_rows: int, n_labels: int) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+    """Those of every row, as a list that says nothing of them."""
+    return np.tile(np.arange(n_labels, dtype=np.int32), n_rows), np.zeros(n_rows * n_labels, np.float32)
 
 
 class Evidence(NamedTuple):

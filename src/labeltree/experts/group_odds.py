@@ -68,6 +68,4 @@ def gain_of_found(ids: NDArray[np.int32], held_out: HeldOut) -> float:
     rows = np.repeat(np.arange(n_rows), k)
     is_right = held_out.are_right(ids.ravel(), rows).reshape(n_rows, k) & (ids >= 0)
     discount = 1.0 / np.log2(np.arange(k) + 2.0)
-    n_true = np.minimum(np.diff(held_out.Y.indptr), k)
-    ideal = np.concatenate([[1.0], np.cumsum(discount)])[n_true]
-    return float((held_out.weight * (is_right * discount).sum(axis=1) / ideal).sum())
+    return float((held_out.gain_of_first(k) * (is_right * discount).sum(axis=1)).sum())

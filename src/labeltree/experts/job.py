@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 class Progress(NamedTuple):
     """What a callback hears."""
 
-    stage: str  # "read", "tree", "train", "neighbours"
+    stage: str  # "read", "tree", "train", "neighbours", "forest"
     tree: int  # of the ensemble, from 1
     trees: int
     epoch: int  # from 1; 0 before training, and for sparse nodes, each of which has its own

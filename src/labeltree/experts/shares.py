@@ -13,7 +13,7 @@ from labeltree.experts.calibration import LABELS_PER_ROW
 from labeltree.experts.expert import Labels
 from labeltree.experts.held_out import HeldOut
 
-_SHARES = np.arange(15) / 20  # that a group of experts may have
+_SHARES = np.arange(15) / 20  # that a group of experts may have, besides its usual one
 # In rows whose labels all come to the front, times the square of how far a share is from the usual one. Less
 # does as well on held-out rows of four data sets, but follows their noise.
 _CAUTION = 450.0
@@ -58,11 +58,8 @@ def make_cases(
         keep[order[rank < _FRONT]] = True
     kept_ids, kept_rows = labels[1][keep], rows[keep]
     indptr = pointers(np.bincount(kept_rows, minlength=len(labels[0]) - 1))
-    ideal = np.cumsum(1.0 / np.log2(np.arange(LABELS_PER_ROW) + 2.0))
-    n_true = np.minimum(np.diff(held_out.Y.indptr), LABELS_PER_ROW)
-    of_row = held_out.weight / ideal[np.maximum(n_true, 1) - 1]
     is_right = held_out.are_right(kept_ids, kept_rows)
-    return Cases((indptr, kept_ids), by_group[:, keep], is_right, of_row)
+    return Cases((indptr, kept_ids), by_group[:, keep], is_right, held_out.gain_of_first(LABELS_PER_ROW))
 
 
 def _ranked(
@@ -81,7 +78,7 @@ def fit_shares(cases: Cases, usual: NDArray[np.float64]) -> NDArray[np.float64]:
     shares = usual
     for _ in range(_ROUNDS if len(shares) > 2 else len(shares) - 1):
         for group in range(1, len(shares)):
-            tried = [_with_share(shares, group, share) for share in _SHARES]
+            tried = [_with_share(shares, group, share) for share in np.union1d(_SHARES, usual[group])]
             gains = [cases.gains(each).sum() - _CAUTION * (each[group] - usual[group]) ** 2 for each in tried]
             shares = tried[int(np.argmax(gains))]
     return shares

@@ -31,6 +31,8 @@ _SHARE_OF_OTHERS = 0.25
 def train_trees(job: TrainingJob) -> list[Trained]:
     """All trees of the config, each with all its kinds of nodes."""
     config = job.config
+    if not config.trees:
+        return []
     given = {kind: TreeInput(job.rows, job.label_names, own, job.pool) for kind, own in job.resolved.items()}
     builder = builder_of(config.tree)
     # Kept for the other trees; what a single one is built from is freed before training.
@@ -105,6 +107,8 @@ def _with_group_odds(
 def needs_of_trees(job: TrainingJob, *, closely: bool) -> ExpertNeeds:
     """Closely a tree of each kind of nodes is built, and a part of its nodes may be trained."""
     config, rows, n_labels = job.config, job.rows, job.rows.Y.n_labels
+    if not config.trees:
+        return ExpertNeeds()
     builder, default = builder_of(config.tree), builder_of(Config.tree)
     kept = in_file = training = building = 0
     cpu_seconds = of_default = 0.0

@@ -50,7 +50,14 @@ ADDED: dict[int, dict[str, Any]] = {
         strongest=0,
     ),
     3: dict(),
-    4: dict(),
+    4: dict(
+        forest=0,
+        forest_leaf=10,
+        forest_labels=100,
+        forest_split="l1",
+        forest_cost=0.0,
+        forest_prune=0.2,
+    ),
 }
 
 
@@ -97,9 +104,8 @@ def _from_2(metadata: Metadata) -> Metadata:
 def _from_3(metadata: Metadata) -> Metadata:
     """Version 4 may bend the map of the average, and says by which power of its similarity a neighbour
     counts; before, maps were not bent and it was the third."""
-    experts = [
-        {**entry, "power": 3} if entry["kind"] == "neighbours" else entry for entry in metadata["experts"]
-    ]
+    new = {"neighbours": {"power": 3}}
+    experts = [{**new.get(entry["kind"], {}), **entry} for entry in metadata["experts"]]
     return {**metadata, "format": 4, "experts": experts}
 
 

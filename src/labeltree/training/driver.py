@@ -11,7 +11,7 @@ import numpy as np
 from labeltree.config import AskedConfig, Config, ask_config
 from labeltree.data.memory import row_weights
 from labeltree.data.rows import TrainingRows
-from labeltree.errors import ParameterError, show
+from labeltree.errors import DataError, ParameterError, show
 from labeltree.experts import EXPERTS
 from labeltree.experts.combination import Combination
 from labeltree.experts.combining import combine
@@ -70,6 +70,10 @@ def train(
         job = _make_job(data, rows, config, pool)._replace(report=report)
         report(stage("read", config, 1.0)._replace(estimate=estimate_needs(data, job)))
         trained = [each for kind in EXPERTS.values() for each in kind.train(job)]
+        if not trained:
+            raise DataError(
+                "no rows are similar by what only some of them have, so there are no neighbours; use trees=1"
+            )
         combined = combine(trained, job.held_out, pool)
     return _make_model(data, config, combined.experts, combined.combination, card)
 

@@ -25,7 +25,13 @@ _LEAST_BAR = 8  # columns
 _USUAL_COLUMNS = 80
 _SECONDS_PER_DRAWING = 0.1
 _MUCH_LONGER = 3  # than with the default tree, which is worth a word
-_STAGES = {"read": "reading", "tree": "building tree", "train": "training", "neighbours": "indexing rows"}
+_STAGES = {
+    "read": "reading",
+    "tree": "building tree",
+    "train": "training",
+    "neighbours": "indexing rows",
+    "forest": "growing forest",
+}
 
 
 @contextmanager

@@ -48,6 +48,7 @@ def jobs() -> dict[str, Callable[[], None]]:
         "large-trees": _build_large,
         "ensembles": _ensembles,
         "neighbours": _neighbours,
+        "forest": _forest,
         "formats": _formats,
     }
 
@@ -113,6 +114,13 @@ def _neighbours() -> None:
     pickle.loads(pickle.dumps(model)).predict(_TEXTS[:2], 1)
 
 
+def _forest() -> None:
+    for split in ("l1", "l2"):
+        model = _train(trees=0, neighbours=0, forest=2, forest_split=split)
+    _ask(model)
+    pickle.loads(pickle.dumps(model)).predict(_TEXTS[:2], 1)
+
+
 def _formats() -> None:
     from labeltree.data.formats import FORMATS
     from labeltree.training.driver import train
@@ -163,9 +171,11 @@ def compile_all(folder: Path | None = None, processes: int = 0) -> Warmed:
 
 def jobs_ahead(config: Config) -> list[str]:
     """What training comes to last: another process can compile that, while this one reads the data."""
-    build = [f"{config.tree}-{config.link}-tree"] if config.tree in BUILDERS else []
-    search = [f"{kind}-{config.link}-search" for kind in KINDS.parts_of(config.nodes)]
-    return build + search + ["neighbours"] * (config.neighbours > 0)
+    jobs = []
+    if config.trees:
+        jobs += [f"{config.tree}-{config.link}-tree"] if config.tree in BUILDERS else []
+        jobs += [f"{kind}-{config.link}-search" for kind in KINDS.parts_of(config.nodes)]
+    return jobs + ["neighbours"] * (config.neighbours > 0) + ["forest"] * (config.forest > 0)
 
 
 def collect_seldom() -> None:

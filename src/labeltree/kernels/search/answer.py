@@ -137,3 +137,18 @@ def least_average(map, threshold):
 def fill_least_average(map, threshold, out_average):
     """``out_average[0]`` = :func:`least_average`, for searches that are not kernels."""
     out_average[0] = least_average(map, threshold)
+
+
+@kernel
+def best_of_votes(map, indptr, ids, votes, total, n_labels, k, threshold, out_ids, out_probabilities):
+    """The best k labels of each row by its votes alone: others are impossible, and come last."""
+    k = min(k, n_labels)
+    least = least_average(map, threshold)
+    answer = make_answer(k, 0)
+    for i in range(len(indptr) - 1):
+        answer.size[LABELS] = 0
+        for e in range(indptr[i], indptr[i + 1]):
+            offer(answer, votes[e], total, least, ids[e])
+        if threshold <= 0.0:
+            add_impossible(answer, n_labels)
+        write_answer(answer, map, threshold, out_ids[i], out_probabilities[i])

@@ -1,0 +1,127 @@
+"""A forest as an expert: trees over rows (FastXML), whose leaves say which labels their rows have."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from labeltree.data.rows import Arrays, read_only, read_only_rows
+from labeltree.errors import CorruptedModelError
+from labeltree.experts.expert import Above, Saved, Trained
+from labeltree.experts.job import ExpertNeeds
+from labeltree.experts.listing import ListingExpert
+from labeltree.kernels.forest.arrays import Trees
+from labeltree.kernels.forest.voting import TREES_TABLE, WORK_TABLE, find_leaves, forest_fits, vote_of_leaves
+from labeltree.storage.tensors import take_tensor
+
+if TYPE_CHECKING:
+    from labeltree.experts.job import TrainingJob
+
+
+class ForestExpert(ListingExpert):
+    """Trees over rows.
+
+    Each leads a row to a leaf by the signs of linear scores. A label's probability is its share of the rows
+    in the leaf, averaged over all trees.
+    """
+
+    kind = "forest"
+
+    def __init__(self, trees: Trees, n_labels: int, n_features: int) -> None:
+        self.n_labels, self.n_features = n_labels, n_features
+        self.forest = Trees(*[read_only(array) for array in trees])
+        self._table = TREES_TABLE.table(**self.forest._asdict())
+        self._of_thread = threading.local()
+
+    def nonzero(self, arrays: Arrays) -> Above:
+        n_rows, row = len(arrays[0]) - 1, 0
+        indptr = np.zeros(n_rows + 1, np.int64)
+        capacity = max(1024, 128 * n_rows)
+        ids, votes = np.empty(capacity, np.int32), np.empty(capacity, np.float32)
+        given = self._table, self._work(), *read_only_rows(arrays)
+        while (row := vote_of_leaves(*given, row, indptr, ids, votes)) < n_rows:
+            ids, votes = np.concatenate([ids, ids]), np.concatenate([votes, votes])
+        return indptr[1:] - indptr[:-1], ids[: indptr[-1]], votes[: indptr[-1]]
+
+    def leaves(self, arrays: Arrays) -> NDArray[np.int32]:
+        """(n_rows, n_trees) the node of each tree that each row comes to."""
+        out = np.empty((len(arrays[0]) - 1, len(self.forest.root)), np.int32)
+        find_leaves(self._table, self._work(), *read_only_rows(arrays), out)
+        return out
+
+    def _work(self) -> NDArray[np.int64]:
+        """The table of this thread's memory: a place for each column and label would take long to make."""
+        try:
+            return self._of_thread.table
+        except AttributeError:
+            arrays = dict(
+                row=np.zeros(self.n_features, np.float32),
+                votes=np.zeros(self.n_labels, np.float64),
+                keys=np.empty(self.n_labels, np.int64),
+            )
+            self._of_thread.arrays, self._of_thread.table = arrays, WORK_TABLE.table(**arrays)
+            return self._of_thread.table
+
+    @property
+    def parameter_bytes(self) -> int:
+        return sum(array.nbytes for array in self.forest)
+
+    def statistics(self) -> dict[str, Any]:
+        first_child, start = self.forest.first_child, self.forest.start
+        is_leaf, lengths = first_child == 0, start[1:] - start[:-1]
+        return {
+            "n_trees_over_rows": len(self.forest.root),
+            "n_nodes": len(first_child),
+            "n_leaves": int(np.count_nonzero(is_leaf)),
+            "n_weights": int(lengths[~is_leaf].sum()),
+            "n_leaf_labels": int(lengths[is_leaf].sum()),
+        }
+
+    def tensors(self, number: int) -> dict[str, NDArray]:
+        return {f"forest.{number}.{name}": array for name, array in self.forest._asdict().items()}
+
+    @classmethod
+    def from_saved(cls, saved: Saved) -> ForestExpert:
+        trees = take_trees(saved)
+        return cls(trees, saved.n_labels, saved.n_features)
+
+    @classmethod
+    def needs(cls, job: TrainingJob, *, closely: bool) -> ExpertNeeds:
+        from labeltree.experts.forest_training import needs_of_forest
+
+        return needs_of_forest(job, closely=closely) if job.config.forest else ExpertNeeds()
+
+    @classmethod
+    def train(cls, job: TrainingJob) -> Sequence[Trained]:
+        from labeltree.experts.forest_training import train_forest  # and with it all that trains
+
+        return train_forest(job) if job.config.forest else []
+
+
+def take_trees(saved: Saved) -> Trees:
+    """The tensors of a model file, checked: kernels take them on trust."""
+    prefix = f"forest.{saved.number}"
+
+    def take(name: str, dtype: Any, length: int | None = None) -> NDArray:
+        return take_tensor(saved.tensors, f"{prefix}.{name}", dtype, (length,))
+
+    root, first_child = take("root", np.int32), take("first_child", np.int32)
+    n_nodes, amount = len(first_child), take("amount", np.int8)
+    high = take("high", np.uint16)
+    if len(high) not in (0, len(amount)):
+        raise CorruptedModelError(f"{prefix}.high has {len(high)} numbers instead of {len(amount)} or none")
+    trees = Trees(
+        root, first_child, take("bias", np.float32, n_nodes), take("scale", np.float32, n_nodes),
+        take("start", np.int64, n_nodes + 1), take("low", np.uint16, len(amount)), high, amount,
+    )  # fmt: skip
+    if not len(root):
+        raise CorruptedModelError(f"{prefix}.root is empty")
+    if not (np.all(np.isfinite(trees.bias)) and np.all((trees.scale >= 0) & np.isfinite(trees.scale))):
+        raise CorruptedModelError(f"{prefix}.bias and .scale are not finite numbers")
+    if not forest_fits(Trees(*[read_only(array) for array in trees]), saved.n_features, saved.n_labels):
+        raise CorruptedModelError(f"{prefix} is not a forest: nodes or lists point to what is not there")
+    return trees

@@ -1,0 +1,181 @@
+"""Forests: models of them alone and beside others, what a file keeps, and what is refused."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from support.small_data import make_toy
+
+import labeltree
+from labeltree import cli
+from labeltree.errors import CorruptedModelError, DataError, ParameterError
+from labeltree.experts.forest import ForestExpert
+from labeltree.model import Model
+from labeltree.storage.container import read_model, write_model
+from labeltree.training.driver import estimate
+
+TOY, TEST = make_toy(400, seed=2), make_toy(60, seed=3)
+SMALL: dict[str, Any] = dict(forest=6, forest_leaf=5)
+
+
+def forest_of(model: Model) -> ForestExpert:
+    (found,) = [expert for expert in model.experts if isinstance(expert, ForestExpert)]
+    return found
+
+
+@pytest.fixture(scope="module")
+def alone() -> Model:
+    return labeltree.train(TOY.X, TOY.Y, trees=0, neighbours=0, **SMALL)
+
+
+def test_the_preset_is_a_forest_alone() -> None:
+    model = labeltree.train(TOY.X, TOY.Y, preset="fastxml", forest=2)
+    assert [expert.kind for expert in model.experts] == ["forest"]
+    assert model.label_trees == []
+    assert len(forest_of(model).forest.root) == 2
+
+
+def test_it_is_combined_with_trees_and_neighbours(alone: Model) -> None:
+    model = labeltree.train(TOY.X, TOY.Y, **SMALL)
+    assert [expert.kind for expert in model.experts] == ["tree", "neighbours", "forest"]
+    weights = model.combination.weights
+    assert np.isclose(weights.sum(), 1.0)
+    assert model.is_calibrated
+    # It is the same whatever stands beside it.
+    assert all(map(np.array_equal, forest_of(model).forest, forest_of(alone).forest))
+    total = sum(
+        weight * expert.score(rows_of(model), every_label(model), labeltree.query.make_query(1)).astype(float)
+        for weight, expert in zip(weights, model.experts, strict=True)
+    )
+    expected = model.combination.mapped(total.astype(np.float32).astype(np.float64))
+    found = model.probability(TEST.X, model.label_names).ravel()
+    np.testing.assert_allclose(found, expected, rtol=1e-5)
+
+
+def rows_of(model: Model) -> Any:
+    return model.features.prepared(model.features.given_rows(TEST.X))[:3]
+
+
+def every_label(model: Model) -> tuple[np.ndarray, np.ndarray]:
+    n_rows, n = TEST.X.n_rows, model.n_labels
+    return np.arange(n_rows + 1) * n, np.tile(np.arange(n, dtype=np.int32), n_rows)
+
+
+def test_held_out_rows_do_not_change_how_many_rows_are_known(alone: Model) -> None:
+    """Leaves have all rows, those too that were held out at first."""
+    uncalibrated = labeltree.train(TOY.X, TOY.Y, trees=0, neighbours=0, calibrate=False, **SMALL)
+    assert not uncalibrated.is_calibrated
+    assert alone.is_calibrated
+    X = alone.features.prepared(alone.features.given_rows(TOY.X))[:3]
+    for model in (alone, uncalibrated):
+        lengths, ids, shares = forest_of(model).nonzero(X)
+        rows = np.repeat(np.arange(len(lengths)), lengths)
+        own = np.zeros((len(lengths), model.n_labels))
+        own[rows, ids] = shares
+        labels = [[model.label_names.index(label) for label in labels] for labels in TOY.Y]
+        assert all(own[row, label] > 0 for row, each in enumerate(labels) for label in each)
+
+
+def test_rows_without_weight_are_in_no_leaf() -> None:
+    weight = np.tile([1.0, 0.0], TOY.X.n_rows // 2)
+    how: dict[str, Any] = dict(trees=0, neighbours=0, sample_weight=weight, **SMALL)
+    wrong = np.where(weight[:, None] > 0, TOY.indicator, 0)
+    model, other = labeltree.train(TOY.X, TOY.indicator, **how), labeltree.train(TOY.X, wrong, **how)
+    assert all(map(np.array_equal, forest_of(model).forest, forest_of(other).forest))
+
+
+def test_a_model_needs_an_expert() -> None:
+    with pytest.raises(ParameterError, match="trees, neighbours and forest are all 0"):
+        labeltree.train(TOY.X, TOY.Y, trees=0, neighbours=0)
+    with pytest.raises(DataError, match="no neighbours; use trees=1"):
+        labeltree.train(np.eye(30, dtype=np.float32), [["a"], ["b"]] * 15, trees=0)
+
+
+def test_what_has_no_effect_is_an_error() -> None:
+    for given, wanted in (
+        ({"forest_leaf": 5}, "forest=1 to 1000"),
+        ({"forest": 5, "forest_prune": 0.1}, "forest_split=l2"),
+        ({"trees": 0, "arity": 8}, "trees=1 to 1000"),
+        ({"trees": 0, "nodes": "dense"}, "trees=1 to 1000"),
+    ):
+        with pytest.raises(ParameterError, match=f"has no effect.* needs {wanted}"):
+            labeltree.train(TOY.X, TOY.Y, **given)
+
+
+def test_needs_are_about_right(alone: Model, tmp_path: Path) -> None:
+    alone.save(tmp_path / "m")
+    found = estimate(TOY.X, TOY.Y, trees=0, neighbours=0, threads=1, **SMALL)
+    assert found.parameter_bytes == pytest.approx(alone.inspect()["parameter_bytes"], rel=0.3)
+    assert found.model_bytes == pytest.approx((tmp_path / "m").stat().st_size, rel=0.5)
+    assert found.cpu_seconds > 0
+
+
+def test_the_command_line_shows_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "data").write_text("".join(f"__label__a{i % 3} w{i % 3} v{i % 5}\n" for i in range(300)))
+    data, model = str(tmp_path / "data"), str(tmp_path / "m")
+    options = ["--preset", "fastxml", "--forest", "3"]
+    assert cli.main(["train", data, "-o", model, *options, "--verbose"]) == 0
+    assert "growing forest" in capsys.readouterr().err
+    assert cli.main(["train", data, *options, "--dry-run"]) == 0
+    assert "model file" in capsys.readouterr().out
+    assert cli.main(["inspect", model]) == 0
+    shown = capsys.readouterr().out
+    assert "forest 1:\n  trees over rows: 3\n" in shown
+    assert "arity" not in shown
+    assert cli.main(["test", model, data, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["p@1"] == 1.0
+
+
+def point_beyond(tensors: dict[str, np.ndarray]) -> None:
+    inner = np.flatnonzero(tensors["forest.0.first_child"])
+    tensors["forest.0.first_child"][inner[0]] = len(tensors["forest.0.first_child"]) - 1
+
+
+def point_back(tensors: dict[str, np.ndarray]) -> None:
+    inner = np.flatnonzero(tensors["forest.0.first_child"])
+    tensors["forest.0.first_child"][inner[-1]] = inner[-1]
+
+
+def label_beyond(tensors: dict[str, np.ndarray]) -> None:
+    leaf = np.flatnonzero(tensors["forest.0.first_child"] == 0)[0]
+    tensors["forest.0.low"][tensors["forest.0.start"][leaf]] = 60_000
+
+
+def set_to(name: str, place: Any, value: Any) -> Callable[[dict[str, np.ndarray]], None]:
+    def change(tensors: dict[str, np.ndarray]) -> None:
+        tensors[f"forest.0.{name}"][place] = value
+
+    return change
+
+
+def cut(name: str) -> Callable[[dict[str, np.ndarray]], None]:
+    def change(tensors: dict[str, np.ndarray]) -> None:
+        tensors[f"forest.0.{name}"] = tensors[f"forest.0.{name}"][:-1]
+
+    return change
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        point_beyond, point_back, label_beyond, set_to("root", 0, -1), set_to("root", 0, 1 << 30),
+        set_to("start", 0, 1), set_to("start", 5, 1 << 40), set_to("scale", slice(None), 0.0),
+        set_to("scale", 0, np.nan), set_to("bias", 0, np.inf), set_to("amount", slice(None), -1),
+        cut("low"), cut("start"), cut("bias"), cut("scale"),
+    ],
+)  # fmt: skip
+def test_files_that_are_no_forest_are_refused(
+    alone: Model, tmp_path: Path, change: Callable[[dict[str, np.ndarray]], None]
+) -> None:
+    alone.save(tmp_path / "good")
+    tensors, metadata = read_model(tmp_path / "good")
+    tensors = {name: array.copy() for name, array in tensors.items()}
+    change(tensors)
+    write_model(tmp_path / "bad", tensors, metadata)
+    with pytest.raises(CorruptedModelError, match=r"forest\.0"):
+        labeltree.load(tmp_path / "bad")
