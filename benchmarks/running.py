@@ -176,6 +176,7 @@ class Runner:
         # One thread unless the tool is told otherwise: libraries like to start one per core.
         threads = str(description["threads"] if description["stage"] == "train" else 1)
         variables = {**os.environ, **{f"{name}_NUM_THREADS": threads for name in THREAD_VARIABLES}}
+        variables.pop("PYTHONDONTWRITEBYTECODE", None)  # what pip has installed has its bytecode
         if str(python) != sys.executable:
             variables.pop("PYTHONPATH", None)  # our packages are not the tool's
         command = [str(python), worker.__file__, str(job)]

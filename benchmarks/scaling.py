@@ -1,13 +1,14 @@
-"""How training and prediction with dense nodes grow with labels and documents, on generated data.
+"""How training and prediction grow with labels and documents, on generated data.
 
     python -m benchmarks.scaling [--labels 1e3,1e4,1e5,1e6] [--documents 1e4,1e5,1e6] [--rounds 3]
-                                 [--output FOLDER] [--page docs/scaling.md] [--rewrite] [--quick]
+                                 [--nodes sparse|dense] [--output FOLDER] [--page docs/scaling.md]
+                                 [--rewrite] [--quick]
 
 First the labels vary with --fixed-documents documents, then the documents with --fixed-labels labels; all
-else is that of Amazon-670K (`benchmarks/generate.py` says how documents are drawn), and the parameters of
-dense nodes are those of `--preset fast` unless given. All sizes are trained, then all are predicted with in
-rounds, so that a slow minute falls on one round and not on one size; each step is a process of its own, with
-warm kernels.
+else is that of Amazon-670K (`benchmarks/generate.py` says how documents are drawn), and the parameters are
+those of `--preset fast`, one tree on words, unless given. All sizes are trained, then all are predicted with
+in rounds, so that a slow minute falls on one round and not on one size; each step is a process of its own,
+with warm kernels.
 
 Each finished step is a line of FOLDER/runs.jsonl: a second start measures only what is missing there. Steps
 of another source, machine or number of CPUs count as missing. The models stay in FOLDER/models until all
@@ -38,12 +39,14 @@ from benchmarks.generate import PUBLISHED
 from benchmarks.running import source_files
 from benchmarks.scaling_page import describe_command, draw_plot, summarize, write_page
 from benchmarks.scaling_steps import BEAM, MODEL, STEPS
+from labeltree.config import Config
+from labeltree.nodes import KINDS
 from labeltree.parallel import available_threads
 
 N_TEST = 10_000
 QUICK: dict[str, Any] = {
     "labels": "1e2,1e3", "documents": "5e2,2e3", "fixed_labels": "1e2", "fixed_documents": "2e3",
-    "dim": 16, "epochs": 2, "features": "5e3", "rounds": 2,
+    "features": "5e3", "rounds": 2,
 }  # fmt: skip
 
 
@@ -70,6 +73,7 @@ def plan_runs(options: argparse.Namespace, origin: dict[str, Any]) -> list[dict[
     return [
         {
             "shape": amazon._replace(n_labels=n_labels, n_documents=n_documents)._asdict(),
+            "nodes": options.nodes,
             "parameters": parameters,
             "threads": options.threads,
             "seed": options.seed,
@@ -168,8 +172,9 @@ def make_parser(is_quick: bool) -> argparse.ArgumentParser:
     parser.add_argument("--fixed-labels", type=read_size, default="1e4", help="while documents vary")
     parser.add_argument("--fixed-documents", type=read_size, default="5e5", help="while labels vary")
     parser.add_argument("--features", type=read_size, default=str(PUBLISHED["Amazon-670K"].n_features))
-    parser.add_argument("--dim", type=int, help="instead of labeltree's default")
-    parser.add_argument("--epochs", type=int, help="instead of labeltree's default")
+    parser.add_argument("--nodes", choices=list(KINDS), default=Config().nodes, help="their kind")
+    parser.add_argument("--dim", type=int, help="of dense nodes, instead of labeltree's default")
+    parser.add_argument("--epochs", type=int, help="of dense nodes, instead of labeltree's default")
     parser.add_argument("--threads", type=int, default=0, help="of training; 0: all CPUs")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument(

@@ -33,9 +33,20 @@ PREDICTED = (
     ),
 )  # what a round of prediction measures
 SHOWN_OPTIONS = (
-    "labels", "documents", "fixed_labels", "fixed_documents", "features", "dim", "epochs", "threads", "seed",
-    "rounds",
+    "labels", "documents", "fixed_labels", "fixed_documents", "features", "nodes", "dim", "epochs", "threads",
+    "seed", "rounds",
 )  # fmt: skip
+
+
+_MEMORY_OF = {
+    "dense": "Parameters are those of the model, a byte per number. Training has them in 32 bits, with one "
+    "number of Adagrad for each vector, and at its end in both forms: about 5 times the parameters are "
+    "expected. What is above that are a copy of the rows, the buffers of a mini-batch and, while the tree is "
+    f"built, the profiles of labels: each up to {ENTRIES_PER_LABEL} entries of 8 bytes, for a moment twice.",
+    "sparse": "Parameters are the weights that survive pruning, about four bytes each. What is above them "
+    "are a copy of the rows, the rows of each node and, while the tree is built, the profiles of labels: "
+    f"each up to {ENTRIES_PER_LABEL} entries of 8 bytes, for a moment twice.",
+}
 
 
 class Measure(NamedTuple):
@@ -78,9 +89,8 @@ def summarize(records: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     for trained in records:
         if trained["step"] != "train":
             continue
-        planned = {
-            name: trained[name] for name in ("shape", "parameters", "threads", "seed", "n_test", "beam")
-        }
+        names = ("shape", "nodes", "parameters", "threads", "seed", "n_test", "beam")
+        planned = {name: trained[name] for name in names}
         rounds = [
             record for record in records
             if record["step"] == "predict" and planned.items() <= record.items()
@@ -124,12 +134,12 @@ def write_page(
     first = results[0]
     shape = first["shape"]
     lines = [
-        "# Scaling of dense nodes",
+        f"# Scaling of {first['nodes']} nodes",
         "",
         f"Printed by `{command}`: generated data (`benchmarks/generate.py`), {shape['n_features']:,} "
         f"features, {shape['labels_per_document']} labels per document with frequencies of a power law, "
         f"{shape['features_per_document']} words per document (this number is an assumption). Parameters: "
-        f"`--preset fast --nodes dense`, else {first['parameters'] or 'the defaults'}.",
+        f"`--preset fast --nodes {first['nodes']}`, else {first['parameters'] or 'the defaults'}.",
         "",
         f"{first['machine']}; {first['cpus']} CPUs could be used. Training on {first['threads'] or 'all'} "
         f"threads, once; prediction on one (k=5), by each search (a beam of {BEAM}), in "
@@ -258,15 +268,8 @@ def memory_bars(runs: Sequence[dict[str, Any]], found: dict[int, dict[str, Any]]
             f"(the ratio of the parameters): {_verdict(grown <= allowed)}"
         )
     fitted = fit_exponent([run["parameter_bytes"] for run in runs], [beyond_bytes(run) for run in runs])
-    return [
-        *lines,
-        "",
-        f"Memory beyond the data ~ parameters ^ {fitted:.2f} (fitted over all sizes). Parameters are those "
-        "of the model, a byte per number. Training has them in 32 bits, with one number of Adagrad for each "
-        "vector, and at its end in both forms: about 5 times the parameters are expected. What is above that "
-        "are a copy of the rows, the buffers of a mini-batch and, while the tree is built, the profiles of "
-        f"labels: each up to {ENTRIES_PER_LABEL} entries of 8 bytes, for a moment twice.",
-    ]
+    text = f"Memory beyond the data ~ parameters ^ {fitted:.2f} (fitted over all sizes)."
+    return [*lines, "", f"{text} {_MEMORY_OF[many['nodes']]}".rstrip()]
 
 
 def _verdict(is_reached: bool) -> str:

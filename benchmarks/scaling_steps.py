@@ -44,7 +44,8 @@ def train_step(run: dict[str, Any], folder: Path) -> dict[str, Any]:
 
     shape = Shape(**run["shape"])
     warm = generate(WARM_SHAPE)
-    train(warm.X, indicator(warm.Y), preset="fast", nodes="dense", epochs=1, threads=run["threads"])
+    fixed = {"preset": "fast", "nodes": run["nodes"], "threads": run["threads"]}
+    train(warm.X, indicator(warm.Y), **fixed)
     idle_bytes = peak_bytes()
     began = time.perf_counter()
     data = generate(shape, run["n_test"], run["seed"])
@@ -57,16 +58,7 @@ def train_step(run: dict[str, Any], folder: Path) -> dict[str, Any]:
         ended[progress.stage] = (time.perf_counter(), time.process_time(), peak_bytes())
 
     began, began_cpu = time.perf_counter(), time.process_time()
-    model = train(
-        data.X,
-        Y,
-        preset="fast",
-        nodes="dense",
-        threads=run["threads"],
-        seed=run["seed"],
-        callback=watch,
-        **run["parameters"],
-    )
+    model = train(data.X, Y, seed=run["seed"], callback=watch, **fixed, **run["parameters"])
     wall, cpu = time.perf_counter() - began, time.process_time() - began_cpu
     train_peak_bytes = peak_bytes()
     stages: dict[str, Any] = {}

@@ -4,8 +4,9 @@
 
 Every combination of the values is trained on every data set with every seed, and a table shows the means over
 seeds and, last, over data sets. The rows held out are contiguous blocks, because neighbours in a file are
-often relatives (debian-debtags: packages of one source); another seed holds out other blocks. CPU time is
-that of training without reading, kernels compiled before.
+often relatives (debian-debtags: packages of one source); another seed holds out other blocks. With
+`--split rows` they are single rows, drawn at random, whose relatives may be trained on: test files of either
+kind are met. CPU time is that of training without reading, kernels compiled before.
 """
 
 from __future__ import annotations
@@ -15,9 +16,12 @@ import itertools
 import statistics
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
 
 import labeltree
 from benchmarks.datasets import ALL_SETS, MissingData, data_file
@@ -53,22 +57,32 @@ class Result(NamedTuple):
     megabytes: float
 
 
-def split(source: Path, folder: Path, seed: int) -> Split:
-    """Write both parts of a training file; which blocks are held out depends on the seed."""
+def split(source: Path, folder: Path, seed: int, kind: str = "blocks") -> Split:
+    """Write both parts of a training file; which blocks or rows are held out depends on the seed."""
     lines = source.read_bytes().splitlines(keepends=True)
     header = _xmlc_header(lines[0]) if lines else []
     rows = lines[1:] if header else lines
-    n_blocks = min(PARTS * BLOCKS_PER_PART, len(rows))
-    kept: list[bytes] = []
-    held_out: list[bytes] = []
-    for block in range(n_blocks):
-        part = rows[block * len(rows) // n_blocks : (block + 1) * len(rows) // n_blocks]
-        (held_out if block % PARTS == seed % PARTS else kept).extend(part)
+    is_held_out = SPLITS[kind](len(rows), seed)
+    kept = [row for row, out in zip(rows, is_held_out, strict=True) if not out]
+    held_out = [row for row, out in zip(rows, is_held_out, strict=True) if out]
     found = Split(folder / f"{source.stem}.{seed}.train.txt", folder / f"{source.stem}.{seed}.held-out.txt")
     for path, chosen in zip(found, (kept, held_out), strict=True):
         first = [b" ".join([str(len(chosen)).encode(), *header[1:]]) + b"\n"] if header else []
         path.write_bytes(b"".join([*first, *chosen]))
     return found
+
+
+def _blocks(n_rows: int, seed: int) -> NDArray[np.bool_]:
+    n_blocks = max(1, min(PARTS * BLOCKS_PER_PART, n_rows))
+    starts = np.arange(n_blocks + 1) * n_rows // n_blocks
+    return np.repeat(np.arange(n_blocks) % PARTS == seed % PARTS, np.diff(starts))
+
+
+def _single_rows(n_rows: int, seed: int) -> NDArray[np.bool_]:
+    return np.random.default_rng(seed).permutation(n_rows) % PARTS == 0
+
+
+SPLITS: Mapping[str, Callable[[int, int], NDArray[np.bool_]]] = {"blocks": _blocks, "rows": _single_rows}
 
 
 def _xmlc_header(line: bytes) -> list[bytes]:
@@ -160,12 +174,14 @@ def main(argv: Sequence[str] | None = None) -> None:
         "--set", action="append", default=[], metavar="NAME=VALUE,VALUE", help="a parameter of labeltree"
     )
     parser.add_argument("--seeds", default="1", help="comma-separated; default: 1")
+    parser.add_argument("--split", choices=SPLITS, default="blocks", help="what is held out; default: blocks")
     parser.add_argument("--threads", type=int, default=1)
     chosen = parser.parse_args(argv)
     tried, varied = combinations(chosen.set)
     seeds = [int(seed) for seed in chosen.seeds.split(",")]
     fixed = {name: value for name, value in tried[0].items() if name not in varied}
-    print(f"held-out training rows, seeds {seeds}, {chosen.threads} thread(s), fixed: {fixed or 'defaults'}")
+    how = f"seeds {seeds}, {chosen.threads} thread(s), fixed: {fixed or 'defaults'}"
+    print(f"held-out training rows ({chosen.split}), {how}")
     results: dict[tuple[str, int], Result] = {}  # (data set, number of the combination)
     with tempfile.TemporaryDirectory(prefix="labeltree-validate-") as temporary:
         folder = Path(temporary)
@@ -175,7 +191,7 @@ def main(argv: Sequence[str] | None = None) -> None:
             except MissingData as error:
                 print(error)
                 continue
-            splits = {seed: split(source, folder, seed) for seed in seeds}
+            splits = {seed: split(source, folder, seed, chosen.split) for seed in seeds}
             for i, combination in enumerate(tried):
                 if not any(key[1] == i for key in results):
                     warm_up(source, combination, folder)

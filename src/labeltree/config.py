@@ -214,7 +214,7 @@ class Config:
 
     nodes: str = _parameter(
         "sparse",
-        "What scores a node: learned vectors, a pruned linear model, or an ensemble of both.",
+        "What scores a node: a pruned linear model, learned vectors, both, or all weights of a linear model.",
         choices=KINDS,
         group="nodes",
         needs=(_TREES,),

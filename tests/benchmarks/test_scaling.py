@@ -27,7 +27,7 @@ from benchmarks.scaling_steps import AUTO, BEAM, SEARCHES
 
 OPTIONS = argparse.Namespace(
     labels=[10**4, 10**6], documents=[100, 500], fixed_labels=10**4, fixed_documents=500, features=1000,
-    threads=0, quick=False, dim=None, epochs=None, seed=1, rounds=3, rewrite=False,
+    nodes="sparse", threads=0, quick=False, dim=None, epochs=None, seed=1, rounds=3, rewrite=False,
 )  # fmt: skip
 ORIGIN = {"fingerprint": "f1", "machine": "an abacus, 7 cores", "cpus": 5}
 OF_TRAINING = {
@@ -54,7 +54,8 @@ def run(n_labels: int, n_documents: int = 500, batch: float = 10.0, beam: float 
             "n_labels": n_labels, "n_documents": n_documents, "n_features": 1000, "labels_per_document": 4,
             "features_per_document": 75,
         },
-        "parameters": {}, "threads": 0, **ORIGIN, **OF_TRAINING, "train_cpu_seconds": n_labels / 1e3,
+        "nodes": "sparse", "parameters": {}, "threads": 0, **ORIGIN, **OF_TRAINING,
+        "train_cpu_seconds": n_labels / 1e3,
         "parameter_bytes": 400_000, **measured, "spread": {name: (v, v) for name, v in measured.items()},
         "n_rounds": 3,
     }  # fmt: skip
@@ -217,7 +218,9 @@ def test_steps_of_another_origin_are_measured_again(
     assert all(record.items() >= changed.items() for record in found)
 
 
-@pytest.mark.parametrize("changed", [{"dim": 8}, {"threads": 1}, {"seed": 2}], ids=lambda c: next(iter(c)))
+@pytest.mark.parametrize(
+    "changed", [{"nodes": "dense"}, {"dim": 8}, {"threads": 1}, {"seed": 2}], ids=lambda c: next(iter(c))
+)
 def test_steps_of_other_options_are_measured_again(
     tmp_path: Path, laboratory: Laboratory, changed: dict[str, Any]
 ) -> None:
@@ -301,8 +304,8 @@ def test_steps_leave_and_find_the_model(tmp_path: Path) -> None:
 
     shape = Shape(300, 40, 200, 2, 10)
     step = {
-        "shape": shape._asdict(), "parameters": {"dim": 8, "epochs": 1}, "threads": 1, "seed": 1,
-        "n_test": 50, "beam": BEAM,
+        "shape": shape._asdict(), "nodes": "dense", "parameters": {"dim": 8, "epochs": 1}, "threads": 1,
+        "seed": 1, "n_test": 50, "beam": BEAM,
     }  # fmt: skip
     trained = scaling_steps.train_step(step, tmp_path)
     assert trained["train_peak_bytes"] >= trained["stages"]["tree"]["peak_bytes"] >= trained["idle_bytes"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import lzma
 from pathlib import Path
 
@@ -23,6 +24,21 @@ def test_split_holds_out_contiguous_blocks(tmp_path: Path) -> None:
     assert held_out[:10] == rows[30:40]  # the fourth of every ten blocks
     other = validate.split(source, tmp_path, 4).held_out.read_text().splitlines(keepends=True)
     assert not set(other) & set(held_out)
+
+
+def test_split_holds_out_single_rows(tmp_path: Path) -> None:
+    source = tmp_path / "rows.txt"
+    rows = [f"__label__a word{i}\n" for i in range(1000)]
+    source.write_text("".join(rows))
+    kept, held_out = (
+        path.read_text().splitlines(keepends=True) for path in validate.split(source, tmp_path, 3, "rows")
+    )
+    assert len(held_out) == 100
+    assert sorted(kept + held_out) == sorted(rows)
+    numbers = [rows.index(row) for row in held_out]
+    assert sum(after - before == 1 for before, after in itertools.pairwise(numbers)) < 30
+    other = validate.split(source, tmp_path, 4, "rows").held_out.read_text().splitlines(keepends=True)
+    assert set(other) != set(held_out)
 
 
 def test_split_corrects_the_header(tmp_path: Path) -> None:

@@ -302,6 +302,17 @@ def test_trees_are_written_only_if_all_of_them_can_be(folder: Path, tmp_path: Pa
     assert sorted(os.listdir(tmp_path)) == ["m", "t.2.txt"]
 
 
+def test_a_model_without_trees_of_labels_writes_none(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    model = tmp_path / "m"
+    options = ["--preset", "fastxml", "--forest", "2", "-q"]
+    assert cli.main(["train", str(folder / "data.txt"), "-o", str(model), *options]) == 0
+    assert cli.main(["inspect", str(model), "--tree", str(tmp_path / "t.txt")]) == 1
+    assert "no tree of labels" in capsys.readouterr().err
+    assert os.listdir(tmp_path) == ["m"]
+
+
 @pytest.mark.skipif(os.name != "posix", reason="a shell closes the stream")
 @pytest.mark.parametrize(
     "command", ["predict {good.labeltree} -", "train - -o {out}", "test {good.labeltree} -"]

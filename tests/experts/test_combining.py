@@ -14,10 +14,12 @@ from support.small_data import LABELS, make_toy
 import labeltree
 from labeltree.data.rows import Arrays
 from labeltree.experts import EXPERTS
+from labeltree.experts.combination import BENDS
 from labeltree.experts.expert import Above, Expert, Labels, Saved, Trained
 from labeltree.experts.held_out import LEAST_ROWS
 from labeltree.experts.job import TrainingJob
-from labeltree.query import Query
+from labeltree.experts.shares import Cases, fit_shares
+from labeltree.query import Query, query_all
 from labeltree.storage.tensors import take_tensor
 
 TOY, TEST = make_toy(1500, seed=4), make_toy(300, seed=5)
@@ -95,6 +97,28 @@ class Fool(Table):
     learned = staticmethod(lambda labels: (labels + 1) % len(LABELS))
 
 
+class Undecided(Table):
+    """Has learned labels by heart, but tells wrong ones: a variant of it tells the right ones."""
+
+    summand = 1
+
+    @property
+    def variants(self) -> list[Undecided]:
+        return [self._telling(summand) for summand in (1, 0, 2)]
+
+    def _telling(self, summand: int) -> Undecided:
+        other = type(self)(self.sums, self.labels, self.n_labels)
+        other.summand = summand
+        return other
+
+    def nonzero(self, arrays: Arrays) -> Above:
+        lengths, ids, votes = super().nonzero(arrays)
+        return lengths, ((ids + self.summand) % self.n_labels).astype(np.int32), votes
+
+    def score_variants(self, arrays: Arrays, labels: Labels) -> NDArray[np.float32]:
+        return np.stack([variant.score(arrays, labels, query_all()) for variant in self.variants])
+
+
 @pytest.fixture(params=[Table, Fool])
 def expert(request: pytest.FixtureRequest) -> Iterator[type[Table]]:
     EXPERTS.add("table", request.param)
@@ -115,10 +139,28 @@ def test_an_expert_counts_as_much_as_it_helps(expert: type[Table], parameters: d
     model = labeltree.train(TOY.X, labels, **parameters)
     assert [each.kind for each in model.experts][-1] == "table"
     assert share(model) > 0.1 if expert is Table else share(model) < 0.5
-    assert len(model.combination.map) == 3
+    assert len(model.combination.map) == 3 + len(BENDS)
     of_trees = model.combination.weights[:-1]
     if parameters.get("trees") == 2:
         assert of_trees[0] == of_trees[1]
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_held_out_rows_choose_a_variant(threads: int) -> None:
+    labels = [*TOY.Y[7:], *TOY.Y[:7]]  # as other rows have them, which can only be known by heart
+    EXPERTS.add("table", Undecided)
+    try:
+        model = labeltree.train(TOY.X, labels, threads=threads)
+        toy = make_toy(LEAST_ROWS - 1, seed=6)
+        few = labeltree.train(toy.X, toy.Y)
+    finally:
+        EXPERTS.remove("table")
+    chosen, first = model.experts[-1], few.experts[-1]
+    assert isinstance(chosen, Undecided)
+    assert isinstance(first, Undecided)
+    assert (chosen.summand, first.summand) == (0, 1)
+    assert share(model) > 0.1
+    assert any(expert.kind == "neighbours" for expert in model.experts)
 
 
 def test_without_rows_to_judge_by_it_has_its_usual_share(expert: type[Table]) -> None:
@@ -142,13 +184,32 @@ def test_the_file_keeps_weights_and_map(expert: type[Table], tmp_path: Path) -> 
 
 def test_dense_nodes_are_calibrated_too() -> None:
     """By the map of the average, which is one tree's here; without it they are as they were."""
-    parameters = dict(nodes="dense", dim=8, epochs=8)
+    parameters = dict(nodes="dense", dim=8, epochs=8, neighbours=0)
     model = labeltree.train(TOY.X, TOY.Y, **parameters)
     plain = labeltree.train(TOY.X, TOY.Y, calibrate=False, **parameters)
-    assert len(model.combination.map) == 3
+    assert len(model.combination.map) == 3 + len(BENDS)
     assert not len(plain.combination.map)
     ids, probabilities = model.predict_arrays(TEST.X, 5)
     plain_ids, plain_probabilities = plain.predict_arrays(TEST.X, 5)
     assert np.array_equal(ids, plain_ids)
     expected = model.combination.mapped(plain_probabilities.astype(np.float64))
     np.testing.assert_allclose(probabilities, expected, rtol=1e-5)
+
+
+@pytest.mark.parametrize("calibrate", [True, False])
+@pytest.mark.parametrize("parameters", [dict(neighbours=0), dict()], ids=["forest", "and neighbours"])
+def test_every_label_reaches_the_threshold_0(parameters: dict[str, Any], calibrate: bool) -> None:
+    """Also those that are in no list."""
+    model = labeltree.train(TOY.X, TOY.Y, trees=0, forest=3, calibrate=calibrate, **parameters)
+    found = model.predict_rows(TEST.X, 0.0)
+    assert np.all(np.diff(found.indptr) == model.n_labels)
+    expected = model.probability(TEST.X, model.label_names)
+    np.testing.assert_array_equal(found.values.reshape(expected.shape), expected)
+
+
+def test_the_usual_share_can_be_chosen() -> None:
+    """Where nothing speaks against it: held-out rows of one label each, which both groups know."""
+    usual = np.array([0.25, 0.75])
+    labels = np.arange(4), np.zeros(3, np.int32)
+    cases = Cases(labels, np.ones((2, 3), np.float32), np.ones(3, np.bool_), np.ones(3))
+    np.testing.assert_array_equal(fit_shares(cases, usual), usual)

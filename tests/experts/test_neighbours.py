@@ -18,7 +18,7 @@ from labeltree import cli
 from labeltree.data.rows import LabelRows, SparseRows, pointers
 from labeltree.errors import CorruptedModelError, ParameterError
 from labeltree.experts import neighbours_index
-from labeltree.experts.neighbours import NeighboursExpert
+from labeltree.experts.neighbours import POWER, POWERS, NeighboursExpert
 from labeltree.experts.neighbours_index import LENGTHS, build_index
 from labeltree.kernels.neighbours.search import MOST_POSTINGS
 from labeltree.query import make_query, query_all
@@ -91,7 +91,7 @@ def compare(expert: NeighboursExpert, Y: LabelRows, weight: NDArray[np.float32],
         assert (numbers[i, n:] == -1).all()
         shown = [min(1.0, each.similarity / reference.ONE) for each in expected]
         np.testing.assert_allclose(similarities[i, :n], shown, rtol=1e-6)
-        of_labels = reference.vote(expected, labels, weight)
+        of_labels = reference.vote(expected, labels, weight, expert.power)
         assert ids[starts[i] : starts[i + 1]].tolist() == list(of_labels)
         np.testing.assert_allclose(votes[starts[i] : starts[i + 1]], list(of_labels.values()), rtol=1e-5)
         total += n
@@ -110,6 +110,28 @@ def test_it_finds_what_the_reference_finds(
     assert (len(expert.index.frequent) > 0) == (mean_postings < 10**9)
     found = compare(expert, Y, weight, random_rows(60, 200, 12, 4))
     assert (found > 0) == (mean_postings > 0)
+
+
+@pytest.mark.parametrize("power", [1, 3, 10])
+def test_a_file_says_by_which_power_rows_count(power: int) -> None:
+    X, Y = random_rows(300, 200, 12, 1), random_labels(300, 40, 2)
+    weight = np.ones(300, np.float32)
+    expert = NeighboursExpert(build_index(X, Y, weight), 40, 7, power)
+    assert compare(expert, Y, weight, random_rows(60, 200, 12, 4)) > 0
+    assert expert.metadata() == {"power": expert.without(np.arange(3)).power} == {"power": power}
+
+
+def test_variants_are_scored_at_once() -> None:
+    X, Y = random_rows(300, 200, 12, 1), random_labels(300, 40, 2)
+    expert = NeighboursExpert.build(X, Y, np.ones(300, np.float32), 7)
+    assert expert.power == POWER
+    assert [variant.power for variant in expert.variants] == list(POWERS)
+    asked = random_rows(60, 200, 12, 4)[:3]
+    labels = np.arange(61) * 40, np.tile(np.arange(-1, 39, dtype=np.int32), 60)
+    found = expert.score_variants(asked, labels)
+    for own, variant in zip(found, expert.variants, strict=True):
+        assert own.tobytes() == variant.score(asked, labels, query_all()).tobytes()
+    assert len({own.tobytes() for own in found}) == len(POWERS)
 
 
 def test_long_lists_are_read_strongest_first(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -254,7 +276,18 @@ def put(place: int, value: Any) -> Callable[[NDArray], NDArray]:
     return how
 
 
+def with_power(value: Any) -> Callable[[dict[str, NDArray], dict[str, Any]], None]:
+    def forge(tensors: dict[str, NDArray], metadata: dict[str, Any]) -> None:
+        metadata["experts"][-1]["power"] = value
+
+    return forge
+
+
 FORGED = {
+    "power 0": with_power(0),
+    "power of votes that vanish": with_power(1000),
+    "power in words": with_power("four"),
+    "no power": with_power(None),
     "fewer lists": change("column_lengths", lambda array: array[:-1]),
     "another length": change("column_lengths", lambda array: array + np.uint8(1)),
     "too long a list": change("column_lengths", put(0, 255)),

@@ -43,7 +43,9 @@ def test_dense_nodes_have_sixteen_children() -> None:
         (20_000, 30.0, 31),  # two levels, groups of about 21
         (20_000, 3.0, 18),  # rare labels: groups of about 64
         (108_000, 3.0, 42),
-        (10**6, 3.0, 25),  # three levels
+        (260_000, 3.0, 64),
+        (10**6, 3.0, 125),  # more children rather than a third level of groups
+        (128**2 * 64 + 1, 3.0, 26),
     ],
 )
 def test_sparse_nodes_have_as_many_children_as_few_levels_need(

@@ -30,9 +30,10 @@ from labeltree.errors import (
 from labeltree.kernels.sparse.arrays import SparseParameters
 from labeltree.model import Model
 from labeltree.nodes.dense.quantized import QuantizedParameters
-from labeltree.storage.container import read_model, write_model
+from labeltree.storage.container import FORMAT_VERSION, read_model, write_model
 
 TOY = make_toy(80)
+FORMAT = rb"\"format\":" + str(FORMAT_VERSION).encode()
 Tensors = dict[str, np.ndarray]
 
 
@@ -128,7 +129,7 @@ def test_bytes_changed_in_bulk(content: bytes, tmp_path: Path) -> None:
         bytes(len(content)),
         content[64:],
         content[::-1],
-        content.replace(b'"format\\":3', b'"format\\":0'),
+        content.replace(FORMAT, FORMAT[:-1] + b"0"),
     ):
         assert damaged != content
         path.write_bytes(damaged)
@@ -137,7 +138,7 @@ def test_bytes_changed_in_bulk(content: bytes, tmp_path: Path) -> None:
 
 def test_a_newer_format_is_named(content: bytes, tmp_path: Path) -> None:
     path = tmp_path / "newer.labeltree"
-    path.write_bytes(content.replace(b'\\"format\\":3', b'\\"format\\":9'))
+    path.write_bytes(content.replace(FORMAT, FORMAT[:-1] + b"9"))
     message = refuse(path, NewerModelError)
     assert "9" in message
     assert "newer labeltree" in message

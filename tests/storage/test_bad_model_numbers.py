@@ -25,7 +25,7 @@ Forge = Callable[[Tensors, dict[str, Any]], None]
 def files(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, str], Path]:
     """Good files by their kind of nodes and link."""
     folder, found = tmp_path_factory.mktemp("models"), {}
-    for nodes in ("dense", "sparse"):
+    for nodes in ("dense", "sparse", "direct"):
         for link in ("plt", "hsm"):
             how = with_effect(nodes=nodes, link=link, dim=20, epochs=2, arity=4, max_leaves=4, prune=0.0)
             found[nodes, link] = folder / f"{nodes}-{link}.labeltree"
@@ -115,6 +115,7 @@ def check_probabilities(path: Path) -> None:
 
 MULTIPLIERS = [("dense", name) for name in ("embedding_scale", "weight_scale", "bias")]
 MULTIPLIERS += [("sparse", name) for name in ("scale", "bias")]
+MULTIPLIERS += [("direct", "bias")]
 
 
 @pytest.mark.parametrize("link", ["plt", "hsm"])
@@ -133,6 +134,27 @@ def test_any_multiplier_gives_probabilities(
         tensor[changed] = value
 
     check_probabilities(forge(files[nodes, link], change, tmp_path / "forged.labeltree"))
+
+
+@pytest.mark.parametrize("value", [HUGE, -HUGE, 2e15, np.inf, np.nan])
+def test_weights_whose_sums_could_be_no_numbers_are_refused(
+    value: float, files: dict[tuple[str, str], Path], tmp_path: Path
+) -> None:
+    def change(tensors: Tensors, _: dict[str, Any]) -> None:
+        tensors["nodes.0.weights"][-1, -1] = value
+
+    path = forge(files["direct", "plt"], change, tmp_path / "forged.labeltree")
+    assert "nodes.0.weights has values beyond" in refused(path)
+
+
+def test_the_largest_weights_give_probabilities(files: dict[tuple[str, str], Path], tmp_path: Path) -> None:
+    def change(tensors: Tensors, _: dict[str, Any]) -> None:
+        tensors["nodes.0.weights"][:] = np.where(np.arange(len(tensors["nodes.0.bias"])) % 2, 1e15, -1e15)[
+            :, None
+        ]
+
+    for link in ("plt", "hsm"):
+        check_probabilities(forge(files["direct", link], change, tmp_path / "forged.labeltree"))
 
 
 @pytest.mark.parametrize(

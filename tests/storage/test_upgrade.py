@@ -91,7 +91,7 @@ def test_version_1_told_experts_by_their_place() -> None:
         tree_entry(3, "sparse", **sparse),
     ]
     assert set(upgraded) == {"format", "config", "experts", "n_examples", "features", "map"}
-    assert upgraded["config"] == {**ADDED[2], **ADDED[1], **metadata_1()["config"]}
+    assert upgraded["config"] == {**ADDED[4], **ADDED[2], **ADDED[1], **metadata_1()["config"]}
     one = {"nodes": "dense", "link": "hsm", "trees": 1}
     assert upgrade(metadata_1(n_trees=1, config=one))["experts"] == [tree_entry(0, "dense", "hsm")]
 

@@ -52,6 +52,7 @@ def golden_models() -> dict[str, tuple[Model, list[Any]]]:
     softmax = labeltree.train(toy.texts, toy.Y, tree="huffman", link="hsm", **WORDS, **HUFFMAN)
     numbers = dict(idf=False, neighbours=0)
     picked = labeltree.train(many.X, _with_absent_label(many), nodes="sparse", link="hsm", **numbers, **tree)
+    direct = labeltree.train(many.X, many.indicator, nodes="direct", row_norm="none", neighbours=0, **tree)
     return {
         "text": (text, QUERIES),
         "vectors": (vectors, VECTORS),
@@ -60,6 +61,7 @@ def golden_models() -> dict[str, tuple[Model, list[Any]]]:
         "both": (both, QUERIES),
         "hsm": (softmax, QUERIES),
         "hsm-sparse": (picked, VECTORS),
+        "direct": (direct, VECTORS),
     }
 
 

@@ -13,6 +13,7 @@ from support.strategies import (
     kept,
     label_trees,
     pack_chunks,
+    random_direct,
     random_parameters,
     random_sparse,
     sparse_rows,
@@ -86,13 +87,15 @@ def cases(draw: st.DrawFn) -> Case:
     # The softmax of extreme scores is all or nothing: see the tests of huge values.
     scale = draw(st.sampled_from([0.3, 1.0, 8.0, 60.0] if link == "plt" else [0.3, 1.0, 8.0]))
     constants = draw(st.sampled_from([0.0, 0.3]))
-    dim, seed = draw(st.sampled_from([1, 3, 8, None])), draw(st.integers(0, 999))
+    dim, seed = draw(st.sampled_from([1, 3, 8, None, N_FEATURES])), draw(st.integers(0, 999))
     parameters: reference.Parameters
     if dim is None:
         parameters = random_sparse(
             tree, N_FEATURES, seed, scale=scale, constants=constants, calibration=draw(calibrations),
             rows_per_bucket=draw(st.sampled_from([1, 3, 100])),
         )  # fmt: skip
+    elif dim == N_FEATURES:  # the nodes see the features themselves
+        parameters = random_direct(tree, N_FEATURES, seed, scale=scale, constants=constants)
     else:
         parameters = random_parameters(tree, N_FEATURES, dim, seed, scale=scale, constants=constants)
     rows = draw(feature_dicts(N_FEATURES, draw(st.integers(1, 3))))
@@ -132,8 +135,11 @@ def ensembles(draw: st.DrawFn, max_trees: int = 3) -> Trees:
     trees = []
     for _ in range(n_trees):
         tree = draw(trees_of(n_labels))
-        seed, kind = draw(st.integers(0, 999)), draw(st.sampled_from(["dense", "sparse"]))
-        if kind == "dense":
+        seed, kind = draw(st.integers(0, 999)), draw(st.sampled_from(["dense", "sparse", "direct"]))
+        if kind == "direct":
+            direct = random_direct(tree, N_FEATURES, seed, scale=scale, constants=constants)
+            trees.append((tree, direct))
+        elif kind == "dense":
             dense = random_parameters(tree, N_FEATURES, 3, seed, scale=scale, constants=constants)
             trees.append((tree, dense))
         else:

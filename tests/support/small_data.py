@@ -12,6 +12,7 @@ from labeltree.data.rows import SparseRows
 from labeltree.experts.expert import Expert
 from labeltree.experts.tree_expert import TreeExpert
 from labeltree.model import Model
+from labeltree.reference.bends import bent
 from labeltree.reference.sparse import decode
 
 N_LABELS = 12
@@ -155,6 +156,9 @@ def slow_scores(search: TreeExpert, dense: NDArray[np.float64]) -> NDArray[np.fl
     if search.nodes == "dense":
         embedding, weights, bias = (array.astype(np.float64) for array in search.parameters.floats())
         return dense @ embedding @ weights.T + bias
+    if search.nodes == "direct":
+        weights, bias = (array.astype(np.float64) for array in search.parameters)
+        return dense @ weights.T + bias
     nodes = decode(search.tree, search.parameters)
     weights = np.zeros((len(nodes), dense.shape[1]))
     for number, node in enumerate(nodes):
@@ -164,12 +168,12 @@ def slow_scores(search: TreeExpert, dense: NDArray[np.float64]) -> NDArray[np.fl
 
 def slow_calibration(search: TreeExpert, paths: NDArray[np.float64]) -> NDArray[np.float64]:
     """What probabilities of paths mean for their labels."""
-    if search.nodes == "dense":
+    if search.nodes in ("dense", "direct"):
         return paths
     return _mapped(paths, search.parameters.calibration.astype(np.float64))
 
 
 def _mapped(p: NDArray[np.float64], map: NDArray[np.float64]) -> NDArray[np.float64]:
-    a, b, c = map
+    a, b, c = map[:3]
     with np.errstate(divide="ignore", over="ignore"):
-        return 1.0 / (1.0 + np.exp(-(a * np.log(p) - b * np.log1p(-p) + c)))
+        return 1.0 / (1.0 + np.exp(-bent(a * np.log(p) - b * np.log1p(-p) + c, map[3:])))

@@ -14,9 +14,11 @@ from labeltree.data.rows import LabelRows, SparseRows
 from labeltree.kernels.sparse.arrays import SparseParameters
 from labeltree.nodes.chunks import chunk_starts
 from labeltree.nodes.dense.quantized import DenseParameters, quantize
+from labeltree.nodes.direct.tensors import DirectParameters
 from labeltree.nodes.kind import Parameters
 from labeltree.trees.shapes import build_flat
 
+AnyParameters = DenseParameters | DirectParameters | SparseParameters
 WIDE = 150  # labels of a flat tree: three blocks of siblings
 
 
@@ -102,15 +104,22 @@ def rounded(parameters: DenseParameters) -> DenseParameters:
     return quantize(parameters).floats()
 
 
-def kept(parameters: DenseParameters | SparseParameters) -> tuple[str, Parameters]:
+def random_direct(
+    tree: LabelTree, n_features: int, seed: int, *, scale: float = 1.0, constants: float = 0.0
+) -> DirectParameters:
+    """As :func:`random_parameters`, whose nodes see the features themselves."""
+    dense = random_parameters(tree, 1, n_features, seed, scale=scale, constants=constants)
+    return DirectParameters(dense.weights, dense.bias)
+
+
+def kept(parameters: AnyParameters) -> tuple[str, Parameters]:
     """The kind of nodes, and parameters as a model keeps them."""
-    is_dense = isinstance(parameters, DenseParameters)
-    return ("dense", quantize(parameters)) if is_dense else ("sparse", parameters)
+    if isinstance(parameters, DenseParameters):
+        return "dense", quantize(parameters)
+    return ("direct" if isinstance(parameters, DirectParameters) else "sparse"), parameters
 
 
-def with_link(
-    parameters: DenseParameters | SparseParameters, link: str
-) -> DenseParameters | SparseParameters:
+def with_link(parameters: AnyParameters, link: str) -> AnyParameters:
     """Parameters that a model of this link can have: a softmax has no certain nodes but the root."""
     if link == "plt":
         return parameters

@@ -261,11 +261,14 @@ def inspect(model: Path, as_json: bool, tree_file: Path | None) -> None:
     if tree_file is not None:
         refuse_beside("--tree, which only writes the tree", {"--json": as_json})
     from labeltree.cli.reports import inspect_lines, json_text, tree_files
+    from labeltree.errors import DataError
     from labeltree.model import load
     from labeltree.trees.file import write_tree
 
     loaded = load(model)
     if tree_file is not None:
+        if not loaded.label_trees:
+            raise DataError(f"{model}: there is no tree of labels to write; it was trained with --trees 0")
         outputs = tree_files(tree_file, loaded.label_trees)
         for path, _ in outputs:
             check_output(path, inputs=(model,))

@@ -166,6 +166,7 @@ _FACTS = {
     "parameter_bytes": "size of the parameters",
     "n_indexed_rows": "training rows in the index, with their features",
     "n_neighbours": "similar rows that count",
+    "power_of_similarity": "power of their similarity by which they count",
     "index_bytes": "size of the index",
     "label_bytes": "size of its rows' labels",
     "n_trees_over_rows": "trees over rows",

@@ -16,15 +16,17 @@ from labeltree.data.rows import read_only
 from labeltree.errors import CorruptedModelError, show
 
 NO_MAP: NDArray[np.float64] = np.empty(0)
+BENDS: NDArray[np.float64] = np.arange(-4.0, 5.0)
 _LARGEST = 1e6  # of a file's numbers
-_LOWER = 1 - 1e-6  # bounds are a bit low, as averages are rounded
 
 
 class Combination(NamedTuple):
     """The weights of a model's experts, and the map of their average."""
 
     weights: NDArray[np.float64]  # (n_experts,) at least 0, not all 0; their sum is what the average is of
-    map: NDArray[np.float64] = NO_MAP  # (3,) a, b, c of sigmoid(a log p - b log(1 - p) + c); or none
+    # (3,) a, b, c of sigmoid(a log p - b log(1 - p) + c); or, with what the log-odds BENDS should rather be,
+    # (3 + len(BENDS),): between these points it is a line, beyond them as far off as there. Or none.
+    map: NDArray[np.float64] = NO_MAP
 
     def mapped(self, average: NDArray[np.float64]) -> NDArray[np.float32]:
         """The probabilities of labels whose evidence has these averages."""
@@ -37,17 +39,12 @@ class Combination(NamedTuple):
         return probabilities
 
     def least_average(self, threshold: np.float32) -> float:
-        """No label of a smaller average reaches the threshold. By halving: the map has no closed inverse."""
-        if not len(self.map):
-            return float(threshold) * _LOWER
-        low, high = 0.0, 1.0
-        for _ in range(60):
-            middle = 0.5 * (low + high)
-            if self.mapped(np.array([middle]))[0] < threshold:
-                low = middle
-            else:
-                high = middle
-        return low * _LOWER
+        """No label of a smaller average reaches the threshold."""
+        from labeltree.kernels.search.answer import fill_least_average
+
+        least = np.empty(1, np.float32)
+        fill_least_average(read_only(self.map), threshold, least)
+        return float(least[0])
 
     @classmethod
     def from_saved(cls, weights: Sequence[Any], map: Any) -> Combination:
@@ -56,12 +53,19 @@ class Combination(NamedTuple):
             raise CorruptedModelError(
                 f"the weights of the experts are {show(weights)}, but must be at least 0, and one above"
             )
-        is_map = isinstance(map, list) and len(map) in (0, 3) and all(_is_number(value) for value in map)
-        if not is_map or any(value <= 0 for value in map[:2]):
+        lengths = 0, 3, 3 + len(BENDS)
+        is_map = isinstance(map, list) and len(map) in lengths and all(_is_number(value) for value in map)
+        if not is_map or any(value <= 0 for value in map[:2]) or np.any(np.diff(map[3:]) <= 0):
             raise CorruptedModelError(
-                f"map is {show(map)}, but must be empty or three numbers, the first two above 0"
+                f"map is {show(map)}, but must be empty or three numbers, the first two above 0, "
+                f"maybe with {len(BENDS)} more that rise"
             )
         return cls(np.array(weights, np.float64), np.array(map, np.float64))
+
+
+def log_odds_of(map: NDArray[np.float64], average: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Before they are bent."""
+    return map[0] * np.log(average) - map[1] * np.log1p(-average) + map[2]
 
 
 def _is_number(value: Any) -> bool:

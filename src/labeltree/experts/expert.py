@@ -51,7 +51,8 @@ class Expert(ABC):
     scores_alike: bool  # whether a search and `score` give a label the same bits
     lists_all: ClassVar[bool] = False  # few labels are not 0 for a row, and `nonzero` lists them
     is_calibrated: bool = False  # whether its probabilities, by themselves, can be taken at their word
-    usual_share: ClassVar[float | None] = None  # of the evidence, beside trees, where nothing is known
+    # Of the evidence of its group where nothing is known; None: what others leave.
+    usual_share: float | None = None
     searched_with: Hashable = None  # where it is equal, label trees are searched by one kernel; None: by none
     trees: Sequence[LabelTree] = ()  # that people may want to see and to write to a file
     chosen: Mapping[str, Any] = {}  # by the data for it: values of parameters that the config leaves at 0
@@ -88,6 +89,16 @@ class Expert(ABC):
     def nonzero(self, arrays: Arrays) -> Above:
         """All labels of each row whose probability is not 0, where the expert lists them."""
         raise NotImplementedError(f"experts of kind {self.kind!r} are searched")
+
+    @property
+    def variants(self) -> Sequence[Expert]:
+        """Experts that its training gives as well, itself among them, of which held-out rows choose; none
+        where there is nothing to choose."""
+        return ()
+
+    def score_variants(self, arrays: Arrays, labels: Labels) -> NDArray[np.float32]:
+        """(n_variants, n) as :meth:`score` for each of the variants, at once."""
+        raise NotImplementedError(f"experts of kind {self.kind!r} have no variants")
 
     def similar_rows(self, arrays: Arrays, n: int) -> Similar | None:
         """The n training rows that are the most similar to each row, and how similar; -1 and 0 if fewer.

@@ -30,6 +30,7 @@ class ForestExpert(ListingExpert):
     """
 
     kind = "forest"
+    usual_share = 0.15
 
     def __init__(self, trees: Trees, n_labels: int, n_columns: int) -> None:
         """``n_columns`` are those that the trees know, the first ones; of these, rows have length 1."""

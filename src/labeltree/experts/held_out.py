@@ -36,6 +36,12 @@ class HeldOut(NamedTuple):
         pairs = true_rows * self.Y.n_labels + self.Y.indices
         return np.isin(rows * self.Y.n_labels + ids, pairs)
 
+    def gain_of_first(self, k: int) -> NDArray[np.float64]:
+        """(n_rows,) what a right label in the first place adds to a row's nDCG@k, times the row's weight."""
+        ideal = np.cumsum(1.0 / np.log2(np.arange(k) + 2.0))
+        n_true = np.minimum(np.diff(self.Y.indptr), k)
+        return self.weight / ideal[np.maximum(n_true, 1) - 1]
+
 
 def hold_out(features: Features, rows: TrainingRows, config: Config) -> HeldOut:
     """The rows that suit, as unseen rows; none where the config does not want to calibrate."""

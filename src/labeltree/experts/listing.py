@@ -7,7 +7,8 @@ from abc import abstractmethod
 import numpy as np
 from numpy.typing import NDArray
 
-from labeltree.data.rows import Arrays
+from labeltree.data.rows import Arrays, pointers
+from labeltree.experts.ensemble import best_per_row
 from labeltree.experts.expert import Above, Expert, Labels
 from labeltree.query import Query
 
@@ -25,19 +26,16 @@ class ListingExpert(Expert):
     def topk(
         self, arrays: Arrays, query: Query, out_ids: NDArray[np.int32], out_probabilities: NDArray[np.float32]
     ) -> NDArray[np.bool_]:
-        out_ids[:], out_probabilities[:] = -1, 0.0
         lengths, ids, probabilities = self.nonzero(arrays)
-        ends = np.cumsum(lengths)
-        for row, (begin, end) in enumerate(zip(ends - lengths, ends, strict=True)):
-            own, values = ids[begin:end], probabilities[begin:end]
-            best = np.argsort(-values, kind="stable")[: query.k]
-            best = best[values[best] >= query.threshold]
-            n = len(best)
-            out_ids[row, :n], out_probabilities[row, :n] = own[best], values[best]
-            if n < query.k and query.threshold <= 0.0:  # labels of probability 0, the lowest first
-                others = np.setdiff1d(np.arange(min(self.n_labels, query.k + len(own))), own)
-                more = others[: query.k - n]
-                out_ids[row, n : n + len(more)] = more
+        out_ids[:], out_probabilities[:] = best_per_row((pointers(lengths), ids), probabilities, query.k)
+        if query.threshold > 0.0:
+            is_low = out_probabilities < query.threshold
+            out_ids[is_low], out_probabilities[is_low] = -1, 0.0
+            return np.ones(len(out_ids), np.bool_)
+        for row in np.flatnonzero(lengths < query.k):  # labels of probability 0, the lowest first
+            n = int(lengths[row])
+            others = np.setdiff1d(np.arange(min(self.n_labels, query.k)), out_ids[row, :n])[: query.k - n]
+            out_ids[row, n : n + len(others)] = others
         return np.ones(len(out_ids), np.bool_)
 
     def above(self, arrays: Arrays, query: Query) -> Above:
@@ -49,14 +47,18 @@ class ListingExpert(Expert):
         return np.bincount(rows, minlength=len(lengths)), ids[keep], probabilities[keep]
 
     def score(self, arrays: Arrays, labels: Labels, query: Query) -> NDArray[np.float32]:
-        lengths, ids, probabilities = self.nonzero(arrays)
+        return self.look_up(self.nonzero(arrays), labels)
+
+    def look_up(self, listed: Above, labels: Labels) -> NDArray[np.float32]:
+        """What lists say of given labels; their probabilities may have more axes before the last."""
+        lengths, ids, probabilities = listed
         keys = np.repeat(np.arange(len(lengths)), lengths) * self.n_labels + ids
         wanted = np.repeat(np.arange(len(lengths)), np.diff(labels[0])) * self.n_labels + labels[1]
-        place = np.minimum(np.searchsorted(keys, wanted), max(len(keys) - 1, 0))
         if not len(keys):
-            return np.zeros(len(wanted), np.float32)
+            return np.zeros((*probabilities.shape[:-1], len(wanted)), np.float32)
+        place = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
         is_listed = (keys[place] == wanted) & (labels[1] >= 0)
-        return np.where(is_listed, probabilities[place], np.float32(0.0))
+        return np.where(is_listed, probabilities[..., place], np.float32(0.0))
 
     def _all_labels(
         self, lengths: NDArray[np.int64], ids: NDArray[np.int32], probabilities: NDArray[np.float32]

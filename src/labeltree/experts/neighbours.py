@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import threading
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -9,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from labeltree.data.rows import Arrays, LabelRows, SparseRows, keep_entries, read_only_rows
-from labeltree.errors import CorruptedModelError
-from labeltree.experts.expert import Above, Saved, Similar, Trained
+from labeltree.data.rows import Arrays, LabelRows, SparseRows, keep_entries, read_only, read_only_rows
+from labeltree.errors import CorruptedModelError, show
+from labeltree.experts.expert import Above, Labels, Saved, Similar, Trained
 from labeltree.experts.job import ExpertNeeds, stage
 from labeltree.experts.listing import ListingExpert
 from labeltree.experts.neighbours_index import (
@@ -34,20 +35,26 @@ if TYPE_CHECKING:
     from labeltree.experts.job import TrainingJob
 
 _BYTES_WHILE_BUILDING = 40  # for each entry of the rows
+POWERS = (1, 2, 3, 4, 6, 8)  # of which held-out rows choose ...
+POWER = 3  # ... or, where there are none, this
+_MOST_POWER = 50  # of a file: no vote becomes 0
+# As kernels take them: single rows have no time to make arrays.
+_ALL_POWERS = read_only(np.array(POWERS, np.int64))
+_ONE_POWER = {power: read_only(np.array([power], np.int64)) for power in range(1, _MOST_POWER + 1)}
 
 
 class NeighboursExpert(ListingExpert):
     """The training rows and their labels.
 
     A label's probability is the share of the rows with it among the ``n_neighbours`` most similar rows, each
-    counted by the third power of its similarity and by its weight.
+    counted by a power of its similarity and by its weight.
     """
 
     kind = plural = "neighbours"
     usual_share = 0.25
 
-    def __init__(self, index: IndexTensors, n_labels: int, n_neighbours: int) -> None:
-        self.n_labels, self.n_neighbours, self.index = n_labels, n_neighbours, index
+    def __init__(self, index: IndexTensors, n_labels: int, n_neighbours: int, power: int = POWER) -> None:
+        self.n_labels, self.n_neighbours, self.index, self.power = n_labels, n_neighbours, index, power
         opened = open_index(index)
         self.n_candidates = opened.n_candidates
         self._fields = dict(
@@ -67,17 +74,37 @@ class NeighboursExpert(ListingExpert):
         """The same, as if it had never seen some of its rows."""
         weight = np.array(self._fields["weight"])
         weight[rows] = 0.0
-        return NeighboursExpert(self.index._replace(weight=weight), self.n_labels, self.n_neighbours)
+        return NeighboursExpert(
+            self.index._replace(weight=weight), self.n_labels, self.n_neighbours, self.power
+        )
+
+    @property
+    def variants(self) -> Sequence[NeighboursExpert]:
+        """With every power."""
+        return [self._with_power(power) for power in POWERS]
+
+    def _with_power(self, power: int) -> NeighboursExpert:
+        other = copy.copy(self)
+        other.power = power
+        return other
 
     def nonzero(self, arrays: Arrays) -> Above:
+        lengths, ids, votes = self._votes(arrays, _ONE_POWER[self.power])
+        return lengths, ids, votes[0]
+
+    def score_variants(self, arrays: Arrays, labels: Labels) -> NDArray[np.float32]:
+        return self.look_up(self._votes(arrays, _ALL_POWERS), labels)
+
+    def _votes(self, arrays: Arrays, powers: NDArray[np.int64]) -> Above:
+        """As :meth:`nonzero`, with a row of probabilities for each power."""
         n_rows, row = len(arrays[0]) - 1, 0
         indptr = np.zeros(n_rows + 1, np.int64)
         capacity = max(1024, 128 * n_rows)
-        ids, votes = np.empty(capacity, np.int32), np.empty(capacity, np.float32)
-        given = self._table, self._scratch(), *read_only_rows(arrays), self.n_neighbours
+        ids, votes = np.empty(capacity, np.int32), np.empty((len(powers), capacity), np.float32)
+        given = self._table, self._scratch(), *read_only_rows(arrays), self.n_neighbours, powers
         while (row := vote_labels(*given, row, indptr, ids, votes)) < n_rows:
-            ids, votes = np.concatenate([ids, ids]), np.concatenate([votes, votes])
-        return indptr[1:] - indptr[:-1], ids[: indptr[-1]], votes[: indptr[-1]]
+            ids, votes = np.concatenate([ids, ids]), np.concatenate([votes, votes], axis=1)
+        return indptr[1:] - indptr[:-1], ids[: indptr[-1]], votes[:, : indptr[-1]]
 
     def similar_rows(self, arrays: Arrays, n: int) -> Similar:
         shape = len(arrays[0]) - 1, n
@@ -111,6 +138,7 @@ class NeighboursExpert(ListingExpert):
         return {
             "n_indexed_rows": index.n_rows,
             "n_neighbours": self.n_neighbours,
+            "power_of_similarity": self.power,
             "index_bytes": index.index_bytes,
             "label_bytes": self.parameter_bytes - index.index_bytes,
             "n_listed_columns": int(np.count_nonzero(index.column_lengths)),
@@ -120,12 +148,20 @@ class NeighboursExpert(ListingExpert):
     def tensors(self, number: int) -> dict[str, NDArray]:
         return {f"neighbours.{number}.{name}": array for name, array in self.index._asdict().items()}
 
+    def metadata(self) -> dict[str, Any]:
+        return {"power": self.power}
+
     @classmethod
     def from_saved(cls, saved: Saved) -> NeighboursExpert:
         index = take_index(saved.tensors, f"neighbours.{saved.number}", saved.n_features, saved.n_labels)
         if not saved.config.neighbours:
             raise CorruptedModelError("there are neighbours, but the config has neighbours=0")
-        return cls(index, saved.n_labels, saved.config.neighbours)
+        power = saved.metadata.get("power")
+        if type(power) is not int or not 1 <= power <= _MOST_POWER:
+            raise CorruptedModelError(
+                f"power of neighbours must be a whole number of 1 to {_MOST_POWER}, but is {show(power)}"
+            )
+        return cls(index, saved.n_labels, saved.config.neighbours, power)
 
     @classmethod
     def needs(cls, job: TrainingJob, *, closely: bool) -> ExpertNeeds:

@@ -26,6 +26,7 @@ from typing import IO, Any
 
 import llvmlite
 import numba
+from llvmlite import binding, ir
 from numba.core import config
 from numba.core.caching import _Cache
 from numba.core.compiler import CompileResult
@@ -87,7 +88,7 @@ class MachineCode(_Cache):
 
     def save_overload(self, sig: Any, data: Any) -> None:
         name = self._name(sig, data.target_context)
-        content = dumps(data._reduce())
+        content = dumps(_without_bitcode(data._reduce(), data.fndesc))
         for folder in folders():
             try:
                 _write(folder / name, hashlib.sha256(content).digest() + content)
@@ -261,6 +262,21 @@ def _load(name: str, target_context: Any) -> Any:
         used.add(folder)
         return found
     return None
+
+
+def _without_bitcode(reduced: tuple[Any, ...], described: Any) -> tuple[Any, ...]:
+    """What Numba keeps of a kernel, less its bitcode, which it would parse and list with every start.
+
+    That is for callers that link the kernel; ours link its helper (:class:`.jit.Kernel`). Its names must
+    stay: what Numba has not seen defined, it does not look up in the machine code.
+    """
+    name, kind, (machine_code, _) = reduced[0]
+    names_alone = ir.Module(name)
+    for defined in (described.llvm_func_name, described.llvm_cpython_wrapper_name):
+        function = ir.Function(names_alone, ir.FunctionType(ir.VoidType(), ()), defined)
+        ir.IRBuilder(function.append_basic_block()).ret_void()
+    bitcode = binding.parse_assembly(str(names_alone)).as_bitcode()
+    return ((name, kind, (machine_code, bitcode)), *reduced[1:])
 
 
 def _write(path: Path, content: bytes) -> None:

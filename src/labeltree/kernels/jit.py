@@ -159,8 +159,11 @@ class Kernel(CPUDispatcher):
     def __init__(self, function: Callable[..., Any]) -> None:
         super().__init__(function, targetoptions=_OPTIONS | {"no_cfunc_wrapper": True})
         self._cache = MachineCode(function)
-        self._helper = _Helper(function, _OPTIONS)
         made.append(self)
+
+    @functools.cached_property
+    def _helper(self) -> Any:
+        return _Helper(self.py_func, _OPTIONS)
 
     def compile(self, sig: Any) -> Any:
         with global_compiler_lock:  # to the end of the turn, or another thread's could begin before

@@ -21,6 +21,7 @@ KINDS: Table[NodeKind] = Table(
     ),
     dense=Entry("nodes.dense.kind:DENSE", uses=("dim", "epochs", "optimizer", "lr", "l2", "batch_size")),
     both=Entry(parts=("dense", "sparse")),
+    direct=Entry("nodes.direct.kind:DIRECT", uses=("solver", "positive_weight", "rare_weight", "bias")),
 )
 
 LINKS: Table[Link] = Table(plt=Entry("nodes.links:PLT", uses=("loss",)), hsm=Entry("nodes.links:HSM"))

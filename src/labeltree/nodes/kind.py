@@ -116,6 +116,14 @@ class NodeKind(ABC):
         """With the map of :mod:`labeltree.experts.calibration`, which a fit with held-out rows leads to."""
         raise NotImplementedError(f"nodes {self.name!r} keep no map")
 
+    def assumes_odds(self, config: Config) -> bool:
+        """Whether log-odds are not what is fitted, but assumed for scores; and a map is kept."""
+        return False
+
+    def with_group_odds(self, parameters: Parameters, tree: LabelTree, summand: float) -> Parameters:
+        """With so much added to the log-odds of inner nodes, where :meth:`assumes_odds`."""
+        raise NotImplementedError(f"the log-odds of nodes {self.name!r} stay as they are")
+
     def is_calibrated(self, parameters: Parameters) -> bool:
         """Whether they have such a map."""
         return False

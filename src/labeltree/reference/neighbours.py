@@ -78,10 +78,10 @@ def _lists_to_read(entries: Entries, weights: Mapping[int, int]) -> list[int]:
 
 
 def vote(
-    neighbours: Sequence[Neighbour], labels: Sequence[Sequence[int]], weight: NDArray[np.float32]
+    neighbours: Sequence[Neighbour], labels: Sequence[Sequence[int]], weight: NDArray[np.float32], power: int
 ) -> dict[int, float]:
-    """The share of each label among neighbours, which count by the third power of their similarity."""
-    shares = [(each.similarity / ONE) ** 3 * float(weight[each.row]) for each in neighbours]
+    """The share of each label among neighbours, which count by a power of their similarity."""
+    shares = [(each.similarity / ONE) ** power * float(weight[each.row]) for each in neighbours]
     votes: dict[int, float] = {}
     for each, share in zip(neighbours, shares, strict=True):
         for label in labels[each.row]:

@@ -15,13 +15,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labeltree.nodes.dense.quantized import DenseParameters
+from labeltree.nodes.direct.tensors import DirectParameters
 from labeltree.nodes.sparse.fitting import SparseParameters
 from labeltree.reference import sparse
+from labeltree.reference.bends import bent
 from labeltree.reference.training import children_of, hidden_vector
 from labeltree.tree import LabelTree
 
 Array = NDArray[np.float64]
-Parameters = DenseParameters | SparseParameters
+Parameters = DenseParameters | DirectParameters | SparseParameters
 
 
 def log_sigmoid(score: float) -> float:
@@ -35,6 +37,9 @@ def node_scores(tree: LabelTree, parameters: Parameters, features: Mapping[int, 
     """(n_nodes,) the log-odds of each node among the examples of its parent."""
     if isinstance(parameters, SparseParameters):
         return sparse.scores(tree, parameters, features)
+    if isinstance(parameters, DirectParameters):
+        columns, values = list(features), np.array(list(features.values()), np.float64)
+        return (parameters.weights[:, columns] * values).sum(axis=1) + parameters.bias
     h = hidden_vector(parameters.embedding, features)
     return (parameters.weights.astype(np.float64) * h).sum(axis=1) + parameters.bias
 
@@ -105,7 +110,7 @@ def combined(of_experts: Sequence[Array], weights: Sequence[float], map: Sequenc
         return average
     with np.errstate(divide="ignore"):
         log_odds = map[0] * np.log(average) - map[1] * np.log1p(-average) + map[2]
-    return 1.0 / (1.0 + np.exp(-log_odds))
+    return 1.0 / (1.0 + np.exp(-bent(log_odds, map[3:])))
 
 
 def top_k(probabilities: Array, k: int, threshold: float = 0.0) -> tuple[list[int], list[float]]:

@@ -49,7 +49,8 @@ ADDED: dict[int, dict[str, Any]] = {
         min_rows=2,
         strongest=0,
     ),
-    3: dict(
+    3: dict(),
+    4: dict(
         forest=0,
         forest_leaf=10,
         forest_labels=100,
@@ -100,4 +101,13 @@ def _from_2(metadata: Metadata) -> Metadata:
     return {**metadata, "format": 3, "experts": experts, "map": []}
 
 
-UPGRADES: dict[int, Callable[[Metadata], Metadata]] = {1: _from_1, 2: _from_2}  # each to the version after
+def _from_3(metadata: Metadata) -> Metadata:
+    """Version 4 may bend the map of the average, and says by which power of its similarity a neighbour
+    counts; before, maps were not bent and it was the third."""
+    new = {"neighbours": {"power": 3}}
+    experts = [{**new.get(entry["kind"], {}), **entry} for entry in metadata["experts"]]
+    return {**metadata, "format": 4, "experts": experts}
+
+
+# Each to the version after.
+UPGRADES: dict[int, Callable[[Metadata], Metadata]] = {1: _from_1, 2: _from_2, 3: _from_3}

@@ -74,8 +74,8 @@ def train(
             raise DataError(
                 "no rows are similar by what only some of them have, so there are no neighbours; use trees=1"
             )
-        combination = combine(trained, job.held_out, pool)
-    return _make_model(data, config, [each.expert for each in trained], combination, card)
+        combined = combine(trained, job.held_out, pool)
+    return _make_model(data, config, combined.experts, combined.combination, card)
 
 
 def _check_choices(config: Config) -> None:

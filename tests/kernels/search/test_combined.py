@@ -30,7 +30,8 @@ from labeltree.query import Query, make_query
 from labeltree.reference import search as reference
 from labeltree.trees.shapes import build_complete, build_flat
 
-MAPS = [(), (0.6, 1.3, -0.4), (2.0, 0.5, 1.0)]
+BENT = (-4.5, -3.2, -1.0, -0.9, 0.3, 0.5, 2.0, 3.5, 3.6)
+MAPS = [(), (0.6, 1.3, -0.4), (2.0, 0.5, 1.0), (0.9, 1.2, 0.1, *BENT)]
 CLOSE = dict(rtol=1e-4, atol=1e-6)
 
 

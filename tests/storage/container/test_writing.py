@@ -228,7 +228,7 @@ def test_a_link_keeps_pointing_to_the_model(tmp_path: Path, small_file: Path) ->
         ({}, {"x": float("nan")}, "finite JSON"),
         ({}, {"x": np.float32(1)}, "finite JSON"),
         ({}, {1: 2}, "keys must be strings"),
-        ({}, {"format": 1}, "'format' must be 3, but is 1"),
+        ({}, {"format": 1}, f"'format' must be {FORMAT_VERSION}, but is 1"),
         ({}, {"x": json.loads("[" * 40 + "]" * 40)}, "at most 32 deep"),
         ({}, {"x": "y" * 16_000_000}, "put large metadata into a tensor"),
     ],

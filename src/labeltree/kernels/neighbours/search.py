@@ -327,8 +327,18 @@ def find_neighbours(
 
 
 @inlined
-def _vote(index, scratch, keys, n):
-    """Sum up the weights of labels in scratch: a similar row counts by the third power of its similarity.
+def _weight_of(index, key, power):
+    """What a similar row counts."""
+    similarity = number_of(key) / ONE
+    weight = similarity
+    for _ in range(power - 1):
+        weight *= similarity
+    return weight * index.weight[_PLACE - place_of(key)]
+
+
+@inlined
+def _vote(index, scratch, keys, n, power):
+    """Sum up the weights of labels in scratch: a similar row counts by a power of its similarity.
 
     Returns the number of labels, whose keys are there too, and the sum of all weights.
     """
@@ -339,12 +349,9 @@ def _vote(index, scratch, keys, n):
         prefetch(labels, index.label_start[_PLACE - place_of(keys[k])])
     total = 0.0
     for k in range(n):
-        similarity = number_of(keys[k]) / ONE
-        total += similarity * similarity * similarity * index.weight[_PLACE - place_of(keys[k])]
+        total += _weight_of(index, keys[k], power)
     for k in range(n):
-        row = _PLACE - place_of(keys[k])
-        similarity = number_of(keys[k]) / ONE
-        weight = similarity * similarity * similarity * index.weight[row]
+        row, weight = _PLACE - place_of(keys[k]), _weight_of(index, keys[k], power)
         for e in range(index.label_start[row], index.label_start[row + 1]):
             if votes[labels[e]] == 0.0:
                 label_keys[n_labels] = make_key(labels[e], 0)
@@ -355,11 +362,12 @@ def _vote(index, scratch, keys, n):
 
 @kernel
 def vote_labels(
-    index_table, scratch_table, indptr, indices, values, n_best, row, out_indptr, out_ids, out_votes
+    index_table, scratch_table, indptr, indices, values, n_best, powers, row, out_indptr, out_ids, out_votes
 ):  # fmt: skip
     """The labels of each row's n_best neighbours with their votes, from ``row`` on while there is room.
 
-    Returns the first row that found none: where that is not the last, it wants larger arrays and another
+    Votes are (n_powers, n): by each power of the similarities, at least 1, by which neighbours may count.
+    Returns the first row that found no room: where that is not the last, it wants larger arrays and another
     call. As :func:`labeltree.reference.neighbours.vote`.
     """
     index, scratch = _read_index(index_table, ()), _read_scratch(scratch_table, ())
@@ -368,18 +376,19 @@ def vote_labels(
     votes, label_keys = scratch.votes, scratch.label_keys
     for i in range(row, len(indptr) - 1):
         n = _find_row(index, scratch, indices, values, indptr[i], indptr[i + 1], n_best, work, keys)
-        n_labels, total = _vote(index, scratch, keys, n)
         first = out_indptr[i]
-        has_room = first + n_labels <= len(out_ids)
-        if has_room:
-            sort_keys(label_keys, n_labels, work.buffer)
-        for k in range(n_labels):
-            label = number_of(label_keys[k])
+        for p in range(len(powers)):
+            n_labels, total = _vote(index, scratch, keys, n, powers[p])
+            has_room = first + n_labels <= len(out_ids)
             if has_room:
-                out_ids[first + k] = label
-                out_votes[first + k] = votes[label] / total
-            votes[label] = 0.0
-        if not has_room:
-            return i
-        out_indptr[i + 1] = first + n_labels
+                sort_keys(label_keys, n_labels, work.buffer)
+            for k in range(n_labels):
+                label = number_of(label_keys[k])
+                if has_room:
+                    out_ids[first + k] = label
+                    out_votes[p, first + k] = votes[label] / total
+                votes[label] = 0.0
+            if not has_room:
+                return i
+            out_indptr[i + 1] = first + n_labels
     return len(indptr) - 1

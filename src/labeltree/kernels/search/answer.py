@@ -9,14 +9,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labeltree.kernels.jit import inlined, kernel
-from labeltree.kernels.search.exact import keep_best, pop
+from labeltree.kernels.search.exact import from_odds, map_logs
+from labeltree.kernels.search.heap import keep_best, pop
 
 HIGHER = 1 + 1e-5  # bounds are a bit high, as sums and logarithms are rounded
+N_SMOOTH = 3  # numbers of a map before those that bend it
 LABELS, VOTES = range(2)  # of Answer.size
 
 
 class Answer(NamedTuple):
-    """A row's best labels so far, a heap as :func:`.exact.keep_best` makes it; and a heap of its votes."""
+    """A row's best labels so far, a heap as :func:`.heap.keep_best` makes it; and a heap of its votes."""
 
     average: NDArray[np.float32]  # (k,)
     label: NDArray[np.int32]
@@ -89,8 +91,24 @@ def mapped(map, average):
     if len(map) == 0:
         return np.float32(average)
     p = np.float64(average)
-    log_odds = map[0] * math.log(p) - map[1] * math.log1p(-p) + map[2]
-    return np.float32(1.0 / (1.0 + math.exp(-log_odds)))
+    return from_odds(_bent(map, map_logs(map, math.log(p), math.log1p(-p))))
+
+
+@inlined
+def _bent(map, log_odds):
+    """What log-odds become: at whole numbers around 0 what the map says, between them on a line, beyond them
+    as far off as the last ones. Maps of three numbers bend nothing."""
+    n = len(map) - N_SMOOTH
+    if n == 0:
+        return log_odds
+    last = 0.5 * (n - 1)
+    if log_odds <= -last:
+        return log_odds + (map[N_SMOOTH] + last)
+    if log_odds >= last:
+        return log_odds + (map[N_SMOOTH + n - 1] - last)
+    place = min(int(log_odds + last), n - 2)  # the sum may be rounded up
+    low, high = map[N_SMOOTH + place], map[N_SMOOTH + place + 1]
+    return low + (high - low) * (log_odds + last - place)
 
 
 @kernel
@@ -113,6 +131,12 @@ def least_average(map, threshold):
         else:
             high = middle
     return np.float32(low / HIGHER)
+
+
+@kernel
+def fill_least_average(map, threshold, out_average):
+    """``out_average[0]`` = :func:`least_average`, for searches that are not kernels."""
+    out_average[0] = least_average(map, threshold)
 
 
 @kernel

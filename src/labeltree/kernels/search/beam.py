@@ -12,16 +12,14 @@ import numpy as np
 from labeltree.kernels.jit import inlined
 from labeltree.kernels.search.exact import (
     FIRST_QUEUE,
-    keep_best,
     log_of_least,
-    pop,
     prepare_row,
     prepared_size,
     probability_of,
-    push,
     score_alone,
     score_children,
 )
+from labeltree.kernels.search.heap import keep_best, pop, push, with_room
 
 _GROUP_ROWS = 256  # their prepared_rows stay in the second-level cache
 _GROUP_NODES = 1 << 16  # a wide beam takes fewer rows at a time
@@ -89,8 +87,7 @@ def _search_row(nodes, link, prepared, k, beam, least_log, out_labels, out_logs)
         n_opened[level] += 1
         first, n = first_child[node], n_children[node]
         if size + n > len(queue_log):
-            queue_log = np.concatenate((queue_log, np.empty(len(queue_log) + n, np.float32)))
-            queue_place = np.concatenate((queue_place, np.empty(len(queue_place) + n, np.int64)))
+            queue_log, queue_place = with_room(queue_log, queue_place, n)
         if level + 1 == len(n_opened):
             n_opened = np.concatenate((n_opened, np.zeros(len(n_opened), np.int64)))
         score_children(nodes, link, first, n, prepared, scores)

@@ -34,13 +34,12 @@ from labeltree.kernels.search.answer import (
 )
 from labeltree.kernels.search.exact import (
     in_tree,
-    pop,
     prepare_row,
     prepared_size,
     probability_of,
-    push,
     score_alone,
 )
+from labeltree.kernels.search.heap import pop, push
 from labeltree.kernels.search.known import (
     IS_FULL,
     NODES,
@@ -64,7 +63,7 @@ class Trees(NamedTuple):
     tables: Matrix[np.int64]  # (n_trees * rows of one, 3)
     weights: NDArray[np.float64]  # (n_trees,)
     total: NDArray[np.float64]  # (1,) the sum of all weights, also of the votes
-    map: NDArray[np.float64]  # (3,) a, b, c of sigmoid(a log p - b log(1 - p) + c) of the average p; or none
+    map: NDArray[np.float64]  # of the average, see labeltree.experts.combination; or none
 
 
 TREES_TABLE = Layout(Trees)
@@ -132,10 +131,7 @@ def _search_row(nodes, trees, link, rows, lists, row, turn, least, budget, opene
             continue
         vote = _vote_for(lists, row, label)
         if _ask_trees(nodes, trees, link, turn, label, tree, vote, worst_of(answer, least), opened, queues):
-            evidence = 0.0
-            for t in range(n_trees):
-                evidence += queues.own[t]
-            offer(answer, evidence + vote, total, least, label)
+            offer(answer, _evidence(queues.own, vote), total, least, label)
     return False
 
 
@@ -267,21 +263,25 @@ def _offer_leaf(nodes, trees, lists, row, turn, leaf, log, least, opened, queues
 
 @inlined
 def _ask_trees(nodes, trees, link, turn, label, tree, vote, worst, opened, queues):
-    """Fill ``queues.own`` with what the other trees say of a label; False where it is too low anyway."""
-    total = trees.total[0]
-    for t in range(len(trees.weights)):
-        if t == tree:
+    """Fill ``queues.own`` with what the other trees say of a label; False where it is too low anyway.
+
+    First with what open nodes say that it is at most, in all trees: for most labels that is too low already,
+    and then no node is opened for them.
+    """
+    total, n_trees, longest = trees.total[0], len(trees.weights), 0
+    for t in range(n_trees):
+        if t != tree:
+            here = in_tree(nodes, _table(trees, t))
+            depth, log = climb(here, t, label, turn, opened, queues)
+            queues.own[t] = trees.weights[t] * probability_of(here, log)
+            longest = max(longest, depth)
+    for t in range(n_trees):
+        if t == tree or longest <= 1:
             continue
-        weight, others = trees.weights[t], vote
-        for u in range(len(trees.weights)):  # what was asked before, and of others at most the frontier
-            if u != t:
-                others += queues.own[u] if u < t or u == tree else queues.frontier[u]
-        if _told(others + queues.frontier[t], total) < worst:
-            return False
         here = in_tree(nodes, _table(trees, t))
         depth, log = climb(here, t, label, turn, opened, queues)
         while depth > 1:
-            if _told(others + weight * probability_of(here, log), total) < worst:
+            if _told(_evidence(queues.own, vote), total) < worst:
                 return False
             depth -= 1
             above, node = opened.path[depth], opened.path[depth - 1]
@@ -289,8 +289,17 @@ def _ask_trees(nodes, trees, link, turn, label, tree, vote, worst, opened, queue
             if opened.used[IS_FULL]:
                 return False
             log += opened.scores[place + node - here.first_child[above]]
-        queues.own[t] = weight * probability_of(here, log)
+            queues.own[t] = trees.weights[t] * probability_of(here, log)
     return True
+
+
+@inlined
+def _evidence(own, vote):
+    """What all trees and the votes say of a label."""
+    evidence = 0.0
+    for t in range(len(own)):
+        evidence += own[t]
+    return evidence + vote
 
 
 @inlined

@@ -15,6 +15,7 @@ from labeltree.kernels.addresses import frozen
 from labeltree.kernels.check import CANONICAL, check_row
 from labeltree.kernels.jit import generic, inlined
 from labeltree.kernels.links import apply_link, apply_link_alone, needs_siblings
+from labeltree.kernels.search.heap import keep_best, pop, push, with_room
 from labeltree.kernels.text.rows import NORM_NONE, normalize_row
 
 FIRST_QUEUE = 512
@@ -83,61 +84,15 @@ def score_alone(nodes, link, node, prepared, out):
 
 
 @inlined
-def push(heap_log, heap_node, size, log_probability, node):
-    """Add to a binary heap; the largest log-probability is on top, of equal ones the smallest node."""
-    place = size
-    while place > 0:
-        above = (place - 1) >> 1
-        if heap_log[above] > log_probability or (
-            heap_log[above] == log_probability and heap_node[above] < node
-        ):
-            break
-        heap_log[place] = heap_log[above]
-        heap_node[place] = heap_node[above]
-        place = above
-    heap_log[place] = log_probability
-    heap_node[place] = node
-    return size + 1
+def map_logs(map, log_probability, log_against):
+    """The log-odds a log p - b log(1 - p) + c: with a and b above 0 they rise with p, from -inf to inf."""
+    return map[0] * log_probability - map[1] * log_against + map[2]
 
 
 @inlined
-def pop(heap_log, heap_node, size):
-    """Remove the top; the caller has read it. Returns the new size."""
-    size -= 1
-    log_probability, node = heap_log[size], heap_node[size]
-    place = 0
-    while True:
-        below = 2 * place + 1
-        if below >= size:
-            break
-        if below + 1 < size and (
-            heap_log[below + 1] > heap_log[below]
-            or (heap_log[below + 1] == heap_log[below] and heap_node[below + 1] < heap_node[below])
-        ):
-            below += 1
-        if log_probability > heap_log[below] or (
-            log_probability == heap_log[below] and node < heap_node[below]
-        ):
-            break
-        heap_log[place] = heap_log[below]
-        heap_node[place] = heap_node[below]
-        place = below
-    heap_log[place] = log_probability
-    heap_node[place] = node
-    return size
-
-
-@inlined
-def keep_best(best_log, best_label, found, k, log_probability, label):
-    """Offer a label to a heap of the best k; on top is the worst of them. Returns how many it holds.
-
-    They are negated, so that `push` and `pop` put the lowest first, of equal ones the higher label.
-    """
-    if found == k:
-        if log_probability < -best_log[0] or (log_probability == -best_log[0] and label > -best_label[0]):
-            return found
-        found = pop(best_log, best_label, found)
-    return push(best_log, best_label, found, -log_probability, -label)
+def from_odds(log_odds):
+    """The probability, in the 32 bits that it is told in."""
+    return np.float32(1.0 / (1.0 + math.exp(-log_odds)))
 
 
 @inlined
@@ -189,8 +144,7 @@ def search_topk(
                 n_opened += 1
                 first, n = first_child[node], n_children[node]
                 if size + n > len(queue_log):
-                    queue_log = np.concatenate((queue_log, np.empty(len(queue_log) + n, np.float32)))
-                    queue_node = np.concatenate((queue_node, np.empty(len(queue_node) + n, np.int32)))
+                    queue_log, queue_node = with_room(queue_log, queue_node, n)
                 score_children(nodes, link, first, n, prepared, scores)
                 best = best_inner(n_children, first, n, scores) if n_opened > budget else -1
                 for c in range(n):

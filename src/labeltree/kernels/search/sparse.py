@@ -13,11 +13,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labeltree.kernels.addresses import Layout
+from labeltree.kernels.atomic import prefetch
 from labeltree.kernels.jit import inlined
 from labeltree.kernels.search.exact import (
     finish_scores,
+    from_odds,
     in_tree,
     log_of_least,
+    map_logs,
     prepare_row,
     prepared_size,
     probability_of,
@@ -48,7 +51,7 @@ class SparseNodes(NamedTuple):
     n_features: int
     indices: NDArray[np.int32]  # of all rows
     values: NDArray[np.float32]
-    lookups: tuple[NDArray[np.int64], ...]  # four arrays of STAGE, to write to
+    lookups: tuple[NDArray[np.int64], ...]  # three arrays of STAGE, to write to
 
 
 SPARSE_TABLE = Layout(SparseNodes, given=("indices", "values", "lookups"))
@@ -59,7 +62,6 @@ _read = SPARSE_TABLE.reader()
 def nodes_at(table, indices, values):
     """What the table of a tree stands for, and the rows."""
     lookups = (
-        np.empty(_STAGE, np.int64),
         np.empty(_STAGE, np.int64),
         np.empty(_STAGE, np.int64),
         np.empty(_STAGE, np.int64),
@@ -91,8 +93,7 @@ def _score_nodes_sparse(nodes, first, n, prepared, out):
     end = (np.int64(prepared[0, 2]) << _HALF) | np.int64(prepared[0, 3])
     indices, values = nodes.indices, nodes.values
     chunk_bucket, bucket, chunk_row, feature, length, chunk_entry, entry, scale, bias, _ = nodes.parameters
-    row, stop, place, touched = nodes.lookups
-    last_row = len(feature) - 1
+    row, stop, place = nodes.lookups
     for c in range(n):
         out[c] = 0.0
     for chunk in range(nodes.chunk[first], nodes.chunk[first + n - 1] + 1):
@@ -105,11 +106,14 @@ def _score_nodes_sparse(nodes, first, n, prepared, out):
         for begin in range(start, end, _STAGE):
             size = min(_STAGE, end - begin)
             for q in range(size):
+                prefetch(bucket, 2 * (first_bucket + bucket_of(indices[begin + q], n_buckets)))
+            for q in range(size):
                 b = first_bucket + bucket_of(indices[begin + q], n_buckets)
                 row[q], stop[q] = first_row + bucket[b, 0], first_row + bucket[b + 1, 0]
                 place[q] = first_entry + bucket[b, 1]
-            for q in range(size):
-                touched[q] = feature[min(row[q], last_row)] + length[min(row[q], last_row)]
+                prefetch(feature, row[q])
+                prefetch(length, row[q])
+                prefetch(entry, place[q])
             n_found = 0
             for q in range(size):
                 f, r, e = indices[begin + q], row[q], place[q]
@@ -119,8 +123,6 @@ def _score_nodes_sparse(nodes, first, n, prepared, out):
                 if r < stop[q]:
                     row[n_found], place[n_found], stop[n_found] = begin + q, e, e + length[r]
                     n_found += 1
-            for q in range(n_found):
-                touched[q] = entry[place[q]]
             for q in range(n_found):
                 value = min(max(values[row[q]], -_LARGEST), _LARGEST)
                 for e in range(place[q], stop[q]):
@@ -132,10 +134,8 @@ def _score_nodes_sparse(nodes, first, n, prepared, out):
 
 @inlined
 def _calibrated(log_probability, calibration):
-    """sigmoid(a log p - b log(1 - p) + c): rises with p, from 0 at 0 to 1 at 1."""
-    against = math.log(-math.expm1(log_probability))
-    log_odds = calibration[0] * log_probability - calibration[1] * against + calibration[2]
-    return np.float32(1.0 / (1.0 + math.exp(-log_odds)))
+    log_against = math.log(-math.expm1(log_probability))
+    return from_odds(map_logs(calibration, log_probability, log_against))
 
 
 @scores_all_siblings.of(SparseNodes)

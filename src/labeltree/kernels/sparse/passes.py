@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from labeltree.kernels.arithmetic import prefetch_rows
 from labeltree.kernels.jit import inlined, kernel
 from labeltree.kernels.random import shuffle
 from labeltree.kernels.sparse.arrays import FEW_LANES, LANES
@@ -53,11 +54,19 @@ def _score_shrunk(indices, values, start, end, weights, l1, out):
 
 
 @inlined
-def _change_weights(indices, values, start, end, change, keep, weights):
-    """weights = keep * weights + value * change, in the rows of an example's features."""
+def _change_weights(indices, values, start, end, next_start, next_end, change, keep, weights):
+    """weights = keep * weights + value * change, in the rows of an example's features.
+
+    Those of the next example are fetched meanwhile: weights of many features are in no cache, and waiting for
+    them took most of the time.
+    """
     n_columns = weights.shape[1]
+    for position in range(next_start + end - start, next_end):
+        prefetch_rows(weights, indices[position], 1)
     for position in range(start, end):
         f, value = indices[position], values[position]
+        if next_start + position - start < next_end:
+            prefetch_rows(weights, indices[next_start + position - start], 1)
         if n_columns == FEW_LANES:
             for lane in range(FEW_LANES):
                 weights[f, lane] = keep * weights[f, lane] + value * change[lane]
@@ -84,6 +93,17 @@ def _sum_sizes(change, variables):
     return moved, total
 
 
+@inlined
+def _choose_examples(order, held_out, is_active, with_held_out, number, out_chosen):
+    """The examples that pass ``number`` visits, in their order; returns how many."""
+    n_chosen = 0
+    for i in order:
+        if (with_held_out or not held_out[i]) and (is_active[i] or number % _REST == _REST - 1):
+            out_chosen[n_chosen] = i
+            n_chosen += 1
+    return n_chosen
+
+
 @kernel
 def train_passes(method, examples, state, n_passes, tolerance, with_held_out):
     """Up to so many passes over the examples of a chunk; the last is one that hardly changes anything.
@@ -99,19 +119,17 @@ def train_passes(method, examples, state, n_passes, tolerance, with_held_out):
     n_columns = weights.shape[1]
     scores, change = np.empty(n_columns, np.float32), np.empty(n_columns, np.float32)
     sign = np.full(n_columns, np.float32(-1.0))
+    chosen = np.empty_like(order)
     n_seen = state.n_seen[0]
     least_move = np.float32(0.0)
     for number in range(n_passes):
         shuffle(order, state.random)
-        all_moved, all_total, n_visits = 0.0, 0.0, 0
-        for place in range(len(order)):
-            i = order[place]
-            if held_out[i] and not with_held_out:
-                continue
-            if not is_active[i] and number % _REST != _REST - 1:
-                continue
-            n_visits += 1
+        n_visits = _choose_examples(order, held_out, is_active, with_held_out, number, chosen)
+        all_moved, all_total = 0.0, 0.0
+        for place in range(n_visits):
+            i, following = chosen[place], chosen[min(place + 1, n_visits - 1)]
             start, end = indptr[i], indptr[i + 1]
+            next_start, next_end = indptr[following], indptr[following + 1]
             if method.l1 > 0.0:
                 _score_shrunk(indices, values, start, end, weights, method.l1, scores)
             else:
@@ -120,7 +138,7 @@ def train_passes(method, examples, state, n_passes, tolerance, with_held_out):
                 sign[positive[position]] = 1.0
             keep = learn_example(
                 method,
-                n_seen + n_visits,
+                n_seen + place + 1,
                 weight[i],
                 positive_weight,
                 squares[i],
@@ -137,7 +155,9 @@ def train_passes(method, examples, state, n_passes, tolerance, with_held_out):
             all_total += total
             is_active[i] = moved >= least_move or len(order) < _FEW
             if moved != 0.0 or keep != 1.0:  # also NaN, which is then found in the weights
-                _change_weights(indices, values, start, end, change, keep, weights)
+                _change_weights(
+                    indices, values, start, end, next_start, next_end, change, keep, weights
+                )  # fmt: skip
         n_seen += n_visits
         state.n_seen[0] = n_seen
         if all_moved <= tolerance * all_total:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
+from typing import TypeVar
 
 import numpy as np
 
@@ -14,12 +15,20 @@ from labeltree.nodes.sparse.gathering import Scratch
 from labeltree.nodes.sparse.packing import PackedChunk, join_chunks
 from labeltree.nodes.sparse.plan import Plan, make_plan
 from labeltree.nodes.sparse.solvers import solver_of
-from labeltree.nodes.sparse.tasks import Solved, gather, solve
+from labeltree.nodes.sparse.tasks import Solved, Task, gather, solve
 from labeltree.parallel import Pool
+
+Found = TypeVar("Found")
 
 
 def fit_sparse(given: FitInput) -> Fit:
     """Train each chunk of siblings on the rows of their parent."""
+    without_held_out, parameters = assemble(*plan_and_solve(given, solve))
+    return Fit(parameters, without_held_out)
+
+
+def plan_and_solve(given: FitInput, solve: Callable[[Task], Found]) -> tuple[Plan, dict[int, Found]]:
+    """The plan of a tree's tasks, and what became of each, by number."""
     X, Y, weight = given.rows
     plan = make_plan(X, Y, given.tree, given.config, weight=weight, held_out=given.held_out, seed=given.seed)
     began = time.perf_counter()
@@ -28,22 +37,23 @@ def fit_sparse(given: FitInput) -> Fit:
         seconds = max(time.perf_counter() - began, 1e-9)
         given.report(FitProgress(fraction, fraction * X.n_rows / seconds))
 
-    without_held_out, parameters = assemble(plan, solve_all(plan, given.pool, watch))
-    return Fit(parameters, without_held_out)
+    return plan, solve_all(plan, solve, given.pool, watch)
 
 
-def solve_all(plan: Plan, pool: Pool, report: Callable[[float], None]) -> dict[int, Solved]:
+def solve_all(
+    plan: Plan, solve: Callable[[Task], Found], pool: Pool, report: Callable[[float], None]
+) -> dict[int, Found]:
     """All tasks with anything to learn, by number, solved on the threads of the pool.
 
     What a report raises, or a task, or Ctrl-C, ends all threads.
     """
     order = np.argsort(-plan.cost, kind="stable")  # heaviest first: no thread is left with a long one
     waiting = iter(order[plan.cost[order] > 0].tolist())
-    solved: dict[int, Solved] = {}
+    solved: dict[int, Found] = {}
     lock = threading.Lock()
     total, done, is_abandoned = float(plan.cost.sum()), 0.0, False
 
-    def take(number: int, found: Solved) -> None:
+    def take(number: int, found: Found) -> None:
         nonlocal done, is_abandoned
         with lock:
             solved[number] = found

@@ -51,6 +51,18 @@ class _Sparse(NodeKind):
     def calibrated(self, parameters: SparseParameters, map: NDArray[np.float32]) -> SparseParameters:
         return parameters._replace(calibration=map)
 
+    def assumes_odds(self, config: Config) -> bool:
+        from labeltree.nodes.sparse.solvers import AS_THEY_ARE, solver_of
+
+        return solver_of(config).log_odds != AS_THEY_ARE
+
+    def with_group_odds(
+        self, parameters: SparseParameters, tree: LabelTree, summand: float
+    ) -> SparseParameters:
+        is_group = (tree.n_children > 0) & (tree.parent >= 0)
+        added = np.where(is_group, np.float32(summand), np.float32(0.0))
+        return parameters._replace(bias=parameters.bias + added)
+
     def is_calibrated(self, parameters: SparseParameters) -> bool:
         return parameters.calibration.tolist() != [1.0, 1.0, 0.0]
 

@@ -29,6 +29,8 @@ from labeltree.nodes import LINKS
 
 USUAL_PASSES = 8  # in the dual until the default tolerance is reached, seen on real data
 
+AS_THEY_ARE = (1.0, 0.0)  # scores that are log-odds
+
 Method = SquaredHinge | LogLoss | SoftmaxLoss | OnlineLogLoss | OnlineSoftmax
 
 
@@ -37,7 +39,7 @@ class Solver(ABC):
     """A way to train siblings on the examples of their parent."""
 
     default_cost: float = 5.0  # C where it is left to the data (:mod:`labeltree.nodes.sparse.defaults`)
-    log_odds: tuple[float, float] = (1.0, 0.0)  # that a score stands for: factor, summand
+    log_odds: tuple[float, float] = AS_THEY_ARE  # that a score stands for: factor, summand
     # What positive examples of columns that only pad count. Those of a softmax must have no part in it.
     padding: float = 1.0
 

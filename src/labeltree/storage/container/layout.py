@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-FORMAT_VERSION = 3  # of the metadata: tensors are laid out as they were in version 1
+FORMAT_VERSION = 4  # of the metadata: tensors are laid out as they were in version 1
 RESERVED_KEY, METADATA_KEY = "__metadata__", "labeltree"  # the first is safetensors' name, the second ours
 DIGEST_NAME, DIGEST_BYTES = "digest", 32
 PAD_PREFIX = "pad."
