@@ -375,15 +375,15 @@ class Config:
         100, "Most labels that a leaf keeps.", low=1, group="forest", needs=(_FOREST,)
     )
     forest_split: str = _parameter(
-        "l1",
-        "How a node is split: logistic loss with |w|, as in FastXML, or squared hinge with |w|²/2, pruned.",
-        choices=("l1", "l2"),
+        "l2",
+        "How a node is split: squared hinge loss with |w|²/2, pruned, or logistic with |w| as in FastXML.",
+        choices=("l2", "l1"),
         group="forest",
         needs=(_FOREST,),
     )
     forest_cost: float = _parameter(
         0.0,
-        "Weight of a split's loss against the size of its weights; 0: 2, or with l2 0.1.",
+        "Weight of a split's loss against the size of its weights; 0: 0.1, or with l1 1.",
         low=0.0,
         high=1e6,
         group="forest",

@@ -66,19 +66,12 @@ def every_label(model: Model) -> tuple[np.ndarray, np.ndarray]:
     return np.arange(n_rows + 1) * n, np.tile(np.arange(n, dtype=np.int32), n_rows)
 
 
-def test_held_out_rows_do_not_change_how_many_rows_are_known(alone: Model) -> None:
-    """Leaves have all rows, those too that were held out at first."""
+def test_held_out_rows_are_in_the_leaves(alone: Model) -> None:
+    """Of what is kept, also where rows were held out to judge other trees by them."""
     uncalibrated = labeltree.train(TOY.X, TOY.Y, trees=0, neighbours=0, calibrate=False, **SMALL)
-    assert not uncalibrated.is_calibrated
     assert alone.is_calibrated
-    X = alone.features.prepared(alone.features.given_rows(TOY.X))[:3]
-    for model in (alone, uncalibrated):
-        lengths, ids, shares = forest_of(model).nonzero(X)
-        rows = np.repeat(np.arange(len(lengths)), lengths)
-        own = np.zeros((len(lengths), model.n_labels))
-        own[rows, ids] = shares
-        labels = [[model.label_names.index(label) for label in labels] for labels in TOY.Y]
-        assert all(own[row, label] > 0 for row, each in enumerate(labels) for label in each)
+    assert not uncalibrated.is_calibrated
+    assert all(map(np.array_equal, forest_of(alone).forest, forest_of(uncalibrated).forest))
 
 
 def test_rows_without_weight_are_in_no_leaf() -> None:
@@ -99,7 +92,7 @@ def test_a_model_needs_an_expert() -> None:
 def test_what_has_no_effect_is_an_error() -> None:
     for given, wanted in (
         ({"forest_leaf": 5}, "forest=1 to 1000"),
-        ({"forest": 5, "forest_prune": 0.1}, "forest_split=l2"),
+        ({"forest": 5, "forest_split": "l1", "forest_prune": 0.1}, "forest_split=l2"),
         ({"trees": 0, "arity": 8}, "trees=1 to 1000"),
         ({"trees": 0, "nodes": "dense"}, "trees=1 to 1000"),
     ):
@@ -178,4 +171,14 @@ def test_files_that_are_no_forest_are_refused(
     change(tensors)
     write_model(tmp_path / "bad", tensors, metadata)
     with pytest.raises(CorruptedModelError, match=r"forest\.0"):
+        labeltree.load(tmp_path / "bad")
+
+
+@pytest.mark.parametrize("n_columns", [-1, 1_000_000, 2.0, None, "1"])
+def test_columns_that_there_are_not_are_refused(alone: Model, tmp_path: Path, n_columns: Any) -> None:
+    alone.save(tmp_path / "good")
+    tensors, metadata = read_model(tmp_path / "good")
+    metadata["experts"][0]["n_columns"] = n_columns
+    write_model(tmp_path / "bad", dict(tensors), metadata)
+    with pytest.raises(CorruptedModelError, match="n_columns is"):
         labeltree.load(tmp_path / "bad")

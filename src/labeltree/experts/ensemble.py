@@ -159,18 +159,25 @@ class Ensemble:
         n_rows = len(arrays[0]) - 1
         if not self._listed:
             return np.zeros(n_rows + 1, np.int64), *_NO_VOTES
-        lists = [(weight, expert.nonzero(arrays)) for weight, expert in self._listed]
-        if len(lists) == 1:
-            weight, (lengths, ids, probabilities) = lists[0]
-            return pointers(lengths), ids, weight * probabilities.astype(np.float64)
-        rows = [np.repeat(np.arange(n_rows), lengths) for _, (lengths, _, _) in lists]
-        keys = [row * self.n_labels + ids for row, (_, (_, ids, _)) in zip(rows, lists, strict=True)]
-        merged = np.unique(np.concatenate(keys))
-        votes = np.zeros(len(merged))
-        for own, (weight, (_, _, probabilities)) in zip(keys, lists, strict=True):
-            votes[np.searchsorted(merged, own)] += weight * probabilities.astype(np.float64)
-        lengths = np.bincount(merged // self.n_labels, minlength=n_rows)
-        return pointers(lengths), (merged % self.n_labels).astype(np.int32), votes
+        weight, expert = self._listed[0]
+        lengths, ids, probabilities = expert.nonzero(arrays)
+        votes = pointers(lengths), ids, weight * probabilities.astype(np.float64)
+        for weight, expert in self._listed[1:]:
+            votes = _with_list(votes, weight, expert.nonzero(arrays))
+        return votes
+
+
+def _with_list(votes: Votes, weight: float, found: Above) -> Votes:
+    """With what another expert says, with its weight."""
+    from labeltree.kernels.search.votes import add_votes
+
+    lengths, ids, probabilities = found
+    n_most = len(votes[1]) + len(ids)
+    out = np.zeros(len(lengths) + 1, np.int64), np.empty(n_most, np.int32), np.empty(n_most, np.float64)
+    # Weighted here: a kernel may add a product without rounding it, and sums made elsewhere would differ.
+    more = pointers(lengths), ids, weight * probabilities.astype(np.float64)
+    n = add_votes(*[read_only(array) for array in (*votes, *more)], *out)
+    return out[0], out[1][:n], out[2][:n]
 
 
 def _all_labels(n_rows: int, n_labels: int) -> tuple[NDArray[np.int32], NDArray[np.float32]]:

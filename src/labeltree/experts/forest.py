@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labeltree.data.rows import Arrays, read_only, read_only_rows
-from labeltree.errors import CorruptedModelError
+from labeltree.errors import CorruptedModelError, show
 from labeltree.experts.expert import Above, Saved, Trained
 from labeltree.experts.job import ExpertNeeds
 from labeltree.experts.listing import ListingExpert
@@ -30,9 +30,11 @@ class ForestExpert(ListingExpert):
     """
 
     kind = "forest"
+    usual_share = 0.15
 
-    def __init__(self, trees: Trees, n_labels: int, n_features: int) -> None:
-        self.n_labels, self.n_features = n_labels, n_features
+    def __init__(self, trees: Trees, n_labels: int, n_columns: int) -> None:
+        """``n_columns`` are those that the trees know, the first ones; of these, rows have length 1."""
+        self.n_labels, self.n_columns = n_labels, n_columns
         self.forest = Trees(*[read_only(array) for array in trees])
         self._table = TREES_TABLE.table(**self.forest._asdict())
         self._of_thread = threading.local()
@@ -59,7 +61,7 @@ class ForestExpert(ListingExpert):
             return self._of_thread.table
         except AttributeError:
             arrays = dict(
-                row=np.zeros(self.n_features, np.float32),
+                row=np.zeros(self.n_columns, np.float32),
                 votes=np.zeros(self.n_labels, np.float64),
                 keys=np.empty(self.n_labels, np.int64),
             )
@@ -84,10 +86,18 @@ class ForestExpert(ListingExpert):
     def tensors(self, number: int) -> dict[str, NDArray]:
         return {f"forest.{number}.{name}": array for name, array in self.forest._asdict().items()}
 
+    def metadata(self) -> dict[str, Any]:
+        return {"n_columns": self.n_columns}
+
     @classmethod
     def from_saved(cls, saved: Saved) -> ForestExpert:
-        trees = take_trees(saved)
-        return cls(trees, saved.n_labels, saved.n_features)
+        n_columns = saved.metadata["n_columns"]
+        if type(n_columns) is not int or not 0 <= n_columns <= saved.n_features:
+            raise CorruptedModelError(
+                f"forest.{saved.number}: n_columns is {show(n_columns)}, "
+                f"but must be a number of at most {saved.n_features} columns"
+            )
+        return cls(take_trees(saved, n_columns), saved.n_labels, n_columns)
 
     @classmethod
     def needs(cls, job: TrainingJob, *, closely: bool) -> ExpertNeeds:
@@ -102,7 +112,7 @@ class ForestExpert(ListingExpert):
         return train_forest(job) if job.config.forest else []
 
 
-def take_trees(saved: Saved) -> Trees:
+def take_trees(saved: Saved, n_columns: int) -> Trees:
     """The tensors of a model file, checked: kernels take them on trust."""
     prefix = f"forest.{saved.number}"
 
@@ -122,6 +132,6 @@ def take_trees(saved: Saved) -> Trees:
         raise CorruptedModelError(f"{prefix}.root is empty")
     if not (np.all(np.isfinite(trees.bias)) and np.all((trees.scale >= 0) & np.isfinite(trees.scale))):
         raise CorruptedModelError(f"{prefix}.bias and .scale are not finite numbers")
-    if not forest_fits(Trees(*[read_only(array) for array in trees]), saved.n_features, saved.n_labels):
+    if not forest_fits(Trees(*[read_only(array) for array in trees]), n_columns, saved.n_labels):
         raise CorruptedModelError(f"{prefix} is not a forest: nodes or lists point to what is not there")
     return trees

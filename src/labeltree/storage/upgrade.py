@@ -54,7 +54,7 @@ ADDED: dict[int, dict[str, Any]] = {
         forest=0,
         forest_leaf=10,
         forest_labels=100,
-        forest_split="l1",
+        forest_split="l2",
         forest_cost=0.0,
         forest_prune=0.2,
     ),

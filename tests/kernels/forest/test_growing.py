@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 from numpy.typing import NDArray
@@ -16,12 +18,13 @@ from labeltree.reference import forest as reference
 
 N_ROWS, N_COLUMNS, N_LABELS = 150, 20, 25
 NONE = np.empty(0, np.int64)
+ROWS = random_problem(N_ROWS, N_COLUMNS, N_LABELS, seed=9)[0]
 
 
 def grower(split: str = "l1", **parameters: int) -> tuple[Grower, NDArray[np.float64]]:
     X, Y, weight, dense = random_problem(N_ROWS, N_COLUMNS, N_LABELS, seed=9)
     config = make_config({"trees": 0, "forest": 3, "forest_split": split, **parameters})
-    return Grower(TrainingRows(X, Y, weight), config), dense
+    return Grower(TrainingRows(X, Y, weight), config, N_COLUMNS), dense
 
 
 def decoded(trees: Trees) -> list[reference.Node]:
@@ -38,9 +41,13 @@ def decoded(trees: Trees) -> list[reference.Node]:
     return nodes
 
 
-def row_of(X: SparseRows, i: int) -> dict[int, float]:
+def row_of(X: SparseRows, i: int, n_columns: int = N_COLUMNS) -> dict[int, float]:
+    """The first columns of a row, of length 1."""
     part = slice(X.indptr[i], X.indptr[i + 1])
-    return dict(zip(X.indices[part].tolist(), X.values[part].tolist(), strict=True))
+    pairs = zip(X.indices[part].tolist(), X.values[part].tolist(), strict=True)
+    row = {column: value for column, value in pairs if column < n_columns}
+    length = math.sqrt(sum(value * value for value in row.values()))
+    return {column: value / length for column, value in row.items()}
 
 
 def expert_of(trees: list[GrownTree], n_labels: int = N_LABELS) -> ForestExpert:
@@ -52,14 +59,14 @@ def expert_of(trees: list[GrownTree], n_labels: int = N_LABELS) -> ForestExpert:
 def test_rows_get_the_votes_of_their_leaves(split: str, n_labels: int) -> None:
     """With many labels ids have an upper half."""
     grow, _ = grower(split)
-    expert = expert_of([grow.grow(number, NONE)[0] for number in range(3)], n_labels)
+    expert = expert_of([grow.grow(number, NONE) for number in range(3)], n_labels)
     assert (len(expert.forest.high) > 0) == (n_labels > 1 << HALF_BITS)
     nodes, roots = decoded(expert.forest), expert.forest.root.tolist()
-    leaves = expert.leaves(grow.X[:3])
-    lengths, ids, votes = expert.nonzero(grow.X[:3])
+    leaves = expert.leaves(ROWS[:3])
+    lengths, ids, votes = expert.nonzero(ROWS[:3])
     ends = np.cumsum(lengths)
     for i in range(N_ROWS):
-        row = row_of(grow.X, i)
+        row = row_of(ROWS, i)
         assert leaves[i].tolist() == [reference.leaf_of(nodes, root, row) for root in roots]
         expected = reference.vote(nodes, roots, row)
         part = slice(ends[i] - lengths[i], ends[i])
@@ -71,8 +78,8 @@ def test_rows_get_the_votes_of_their_leaves(split: str, n_labels: int) -> None:
 @pytest.mark.parametrize("split", ["l1", "l2"])
 def test_a_leaf_has_the_shares_of_its_rows(split: str, most: int) -> None:
     grow, dense = grower(split, forest_labels=most)
-    expert = expert_of([grow.grow(0, NONE)[0]])
-    nodes, leaves = decoded(expert.forest), expert.leaves(grow.X[:3])[:, 0]
+    expert = expert_of([grow.grow(0, NONE)])
+    nodes, leaves = decoded(expert.forest), expert.leaves(ROWS[:3])[:, 0]
     sizes = np.bincount(leaves, minlength=len(nodes))
     assert sizes.max() <= N_ROWS // 2
     assert sum(bool(node.children) for node in nodes) > 10
@@ -86,41 +93,39 @@ def test_a_leaf_has_the_shares_of_its_rows(split: str, most: int) -> None:
         np.testing.assert_allclose(found, list(expected.values()), atol=0.5001 * largest / 127)
 
 
-def test_held_out_rows_come_to_the_leaves_later() -> None:
-    grow, dense = grower()
-    held_out = np.arange(20, 60)
-    whole, first = grow.grow(0, held_out)
-    others = np.setdiff1d(np.arange(N_ROWS), held_out)
-    assert first is not None
-    # What is judged never saw them ...
-    weight, X, Y, _ = grow.examples.weight.copy(), *random_problem(N_ROWS, N_COLUMNS, N_LABELS, seed=9)[:2], 0
-    weight[held_out] = 0.0
-    without, _ = Grower(TrainingRows(X, Y, weight), grow.config).grow(0, NONE)
-    assert all(map(np.array_equal, first, without))
-    # ... and what is kept has the same upper nodes, and all rows in its leaves.
-    expert, nodes = expert_of([whole]), decoded(join_trees([whole], N_COLUMNS, N_LABELS))
-    leaves = expert.leaves(X[:3])[:, 0]
-    weights = grow.examples.weight.astype(np.float64)
-    for leaf in np.unique(leaves):
-        own = np.flatnonzero(leaves == leaf)
-        assert list(nodes[leaf].entries) == list(reference.shares(dense[own] > 0, weights[own], 100))
-    assert len(whole.bias) >= len(first.bias)
-    is_inner = first.first_child > 0
-    assert np.array_equal(whole.first_child[: len(first.bias)][is_inner], first.first_child[is_inner])
-    assert len(others) < N_ROWS
+def test_rows_that_are_left_out_are_as_if_they_had_no_weight() -> None:
+    grow, _ = grower()
+    X, Y, weight, _ = random_problem(N_ROWS, N_COLUMNS, N_LABELS, seed=9)
+    left_out = np.arange(20, 60)
+    weight[left_out] = 0.0
+    without = Grower(TrainingRows(X, Y, weight), grow.config, N_COLUMNS).grow(0, NONE)
+    assert all(map(np.array_equal, grow.grow(0, left_out), without))
 
 
 def test_rows_of_the_same_labels_are_one_leaf() -> None:
     X, Y, weight, _ = random_problem(40, N_COLUMNS, 3, seed=1)
     same = Y._replace(indptr=np.arange(41), indices=np.full(40, 2, np.int32))
-    tree, _ = Grower(TrainingRows(X, same, weight), make_config({"forest": 1})).grow(0, NONE)
+    grow = Grower(TrainingRows(X, same, weight), make_config({"forest": 1}), N_COLUMNS)
+    tree = grow.grow(0, NONE)
     assert tree.first_child.tolist() == [0]
     assert tree.ids.tolist() == [2]
     np.testing.assert_allclose(tree.scale * tree.amount, 1.0, rtol=1e-6)
 
 
+def test_only_columns_that_are_compared_count() -> None:
+    X, Y, weight, _ = random_problem(N_ROWS, N_COLUMNS, N_LABELS, seed=9)
+    few = Grower(TrainingRows(X, Y, weight), make_config({"forest": 1}), 8)
+    tree = few.grow(0, NONE)
+    is_inner = np.repeat(tree.first_child > 0, np.diff(tree.start))
+    assert tree.ids[is_inner].max() == 7
+    expert = few.expert([tree])
+    nodes = decoded(expert.forest)
+    leaves = [reference.leaf_of(nodes, 0, row_of(X, i, 8)) for i in range(N_ROWS)]
+    assert expert.leaves(X[:3])[:, 0].tolist() == leaves
+
+
 def test_trees_and_seeds_differ() -> None:
     grow, _ = grower()
-    one, other = grow.grow(0, NONE)[0], grow.grow(1, NONE)[0]
+    one, other = grow.grow(0, NONE), grow.grow(1, NONE)
     assert not np.array_equal(one.ids, other.ids)
-    assert all(map(np.array_equal, one, grow.grow(0, NONE)[0]))
+    assert all(map(np.array_equal, one, grow.grow(0, NONE)))

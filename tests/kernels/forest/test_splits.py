@@ -41,7 +41,7 @@ def test_no_other_weights_are_better(method: str, cost: float) -> None:
     best = objective(found, dense, side, costs)
     assert best <= objective(np.zeros(13), dense, side, costs)  # the same where a cost is too small for any
     for other in neighbours_of(found, random):
-        assert objective(other, dense, side, costs) > best * (1 - 1e-5)
+        assert objective(other, dense, side, costs) > best * (1 - 1e-4)
     if method == "l1":
         assert np.count_nonzero(found == 0.0) >= (8 if cost == 0.03 else 0)
     assert not scratch.place.any()

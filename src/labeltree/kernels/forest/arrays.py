@@ -87,6 +87,6 @@ class Trees(NamedTuple):
 class Work(NamedTuple):
     """What one thread asks a forest with; zeros between rows where it is said."""
 
-    row: NDArray[np.float32]  # (n_columns,) zeros
+    row: NDArray[np.float32]  # (n_columns,) of those that trees know, the first ones; zeros
     votes: NDArray[np.float64]  # (n_labels,) zeros
     keys: NDArray[np.int64]  # (n_labels,)

@@ -128,22 +128,21 @@ def _add_children(nodes, node, n_nodes, middle):
     nodes.first_child[node] = n_nodes
     nodes.begin[n_nodes], nodes.end[n_nodes] = nodes.begin[node], middle
     nodes.begin[n_nodes + 1], nodes.end[n_nodes + 1] = middle, nodes.end[node]
-    nodes.first_child[n_nodes], nodes.first_child[n_nodes + 1] = 0, 0
 
 
 @kernel
-def grow_nodes(method, examples, nodes, n_nodes, queue, n_columns, leaf_rows, seed, ids, amounts):
-    """Split the nodes of the queue that have more than ``leaf_rows`` rows, then those that come of it.
+def grow_nodes(method, examples, nodes, n_columns, leaf_rows, seed):
+    """Split the root, then its children and theirs, where they have more than ``leaf_rows`` rows.
 
-    ``ids`` and ``amounts`` are the entries so far. Returns the number of nodes, and the entries.
+    Returns the number of nodes, and the entries of inner ones: columns, and weights as bytes.
     """
-    members, n_labels, n_entries = nodes.members, len(examples.discount), len(ids)
+    members, n_labels, n_nodes, n_entries = nodes.members, len(examples.discount), 1, 0
+    ids, amounts = np.empty(1024, np.int32), np.empty(1024, np.int8)
     scratch = _make_scratch(len(members), n_columns, n_labels)
     weights, spare, bias = scratch.weights, np.empty(len(members), np.int32), np.float32(method.bias)
-    place, first_new = 0, n_nodes
-    while place < len(queue) + n_nodes - first_new:
-        node = queue[place] if place < len(queue) else first_new + place - len(queue)
-        place += 1
+    node = -1
+    while node + 1 < n_nodes:
+        node += 1
         begin, end = nodes.begin[node], nodes.end[node]
         if end - begin <= leaf_rows:
             continue

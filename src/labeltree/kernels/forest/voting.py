@@ -31,12 +31,30 @@ def _score(trees, begin, end, row):
 
 
 @inlined
-def _leaf_of(trees, node, row):
+def _leaf_of(trees, node, row, length):
+    """Of a row that is ``length`` times one of length 1, for which the biases are."""
     first_child, bias, scale, start = trees.first_child, trees.bias, trees.scale, trees.start
     while first_child[node] != 0:
-        score = bias[node] + scale[node] * _score(trees, start[node], start[node + 1], row)
+        score = bias[node] * length + scale[node] * _score(trees, start[node], start[node + 1], row)
         node = first_child[node] + (0 if score >= 0.0 else 1)
     return node
+
+
+@inlined
+def _n_compared(indices, start, end, row):
+    """How many entries of a row are of columns that trees know: the first ones."""
+    while end > start and indices[end - 1] >= len(row):
+        end -= 1
+    return end - start
+
+
+@inlined
+def _length_of(values, start, end):
+    """Of a row; 1 where it is empty."""
+    total = np.float32(0.0)
+    for e in range(start, end):
+        total += values[e] * values[e]
+    return np.sqrt(total) if total > 0.0 else np.float32(1.0)
 
 
 @inlined
@@ -56,10 +74,13 @@ def find_leaves(trees_table, work_table, indptr, indices, values, out_leaves):
     """(n_rows, n_trees) the node that each tree leads each row to."""
     trees, work = _read_trees(trees_table, ()), _read_work(work_table, ())
     for i in range(len(indptr) - 1):
-        _spread(indices, values, indptr[i], indptr[i + 1], work.row)
+        start = indptr[i]
+        end = start + _n_compared(indices, start, indptr[i + 1], work.row)
+        length = _length_of(values, start, end)
+        _spread(indices, values, start, end, work.row)
         for t in range(len(trees.root)):
-            out_leaves[i, t] = _leaf_of(trees, trees.root[t], work.row)
-        _clear(indices, indptr[i], indptr[i + 1], work.row)
+            out_leaves[i, t] = _leaf_of(trees, trees.root[t], work.row, length)
+        _clear(indices, start, end, work.row)
 
 
 @inlined
@@ -103,11 +124,14 @@ def vote_of_leaves(trees_table, work_table, indptr, indices, values, row, out_in
     buffer = np.empty(MOST_RANKED, np.int64)
     n_trees = len(trees.root)
     for i in range(row, len(indptr) - 1):
-        _spread(indices, values, indptr[i], indptr[i + 1], work.row)
+        start = indptr[i]
+        end = start + _n_compared(indices, start, indptr[i + 1], work.row)
+        length = _length_of(values, start, end)
+        _spread(indices, values, start, end, work.row)
         n = np.int64(0)
         for t in range(n_trees):
-            n = _add_leaf(trees, _leaf_of(trees, trees.root[t], work.row), votes, keys, n)
-        _clear(indices, indptr[i], indptr[i + 1], work.row)
+            n = _add_leaf(trees, _leaf_of(trees, trees.root[t], work.row, length), votes, keys, n)
+        _clear(indices, start, end, work.row)
         first = out_indptr[i]
         has_room = first + n <= len(out_ids)
         _sort_labels(votes, keys, n, buffer)
