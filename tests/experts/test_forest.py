@@ -95,6 +95,7 @@ def test_what_has_no_effect_is_an_error() -> None:
         ({"forest": 5, "forest_split": "l1", "forest_prune": 0.1}, "forest_split=l2"),
         ({"trees": 0, "arity": 8}, "trees=1 to 1000"),
         ({"trees": 0, "nodes": "dense"}, "trees=1 to 1000"),
+        ({"trees": 0, "dim": 8}, "trees=1 to 1000"),
     ):
         with pytest.raises(ParameterError, match=f"has no effect.* needs {wanted}"):
             labeltree.train(TOY.X, TOY.Y, **given)

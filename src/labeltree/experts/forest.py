@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,9 +14,8 @@ from labeltree.data.rows import Arrays, read_only, read_only_rows
 from labeltree.errors import CorruptedModelError, show
 from labeltree.experts.expert import Above, Saved, Trained
 from labeltree.experts.job import ExpertNeeds
-from labeltree.experts.listing import ListingExpert
+from labeltree.experts.listing import ListingExpert, fill_lists
 from labeltree.kernels.forest.arrays import Trees
-from labeltree.kernels.forest.voting import TREES_TABLE, WORK_TABLE, find_leaves, forest_fits, vote_of_leaves
 from labeltree.storage.tensors import take_tensor
 
 if TYPE_CHECKING:
@@ -36,23 +36,20 @@ class ForestExpert(ListingExpert):
         """``n_columns`` are those that the trees know, the first ones; of these, rows have length 1."""
         self.n_labels, self.n_columns = n_labels, n_columns
         self.forest = Trees(*[read_only(array) for array in trees])
-        self._table = TREES_TABLE.table(**self.forest._asdict())
+        from labeltree.kernels.forest import voting  # only for a model that has one
+
+        self._kernels = voting
+        self._table = voting.TREES_TABLE.table(**self.forest._asdict())
         self._of_thread = threading.local()
 
     def nonzero(self, arrays: Arrays) -> Above:
-        n_rows, row = len(arrays[0]) - 1, 0
-        indptr = np.zeros(n_rows + 1, np.int64)
-        capacity = max(1024, 128 * n_rows)
-        ids, votes = np.empty(capacity, np.int32), np.empty(capacity, np.float32)
         given = self._table, self._work(), *read_only_rows(arrays)
-        while (row := vote_of_leaves(*given, row, indptr, ids, votes)) < n_rows:
-            ids, votes = np.concatenate([ids, ids]), np.concatenate([votes, votes])
-        return indptr[1:] - indptr[:-1], ids[: indptr[-1]], votes[: indptr[-1]]
+        return fill_lists(partial(self._kernels.vote_of_leaves, *given), len(arrays[0]) - 1)
 
     def leaves(self, arrays: Arrays) -> NDArray[np.int32]:
         """(n_rows, n_trees) the node of each tree that each row comes to."""
         out = np.empty((len(arrays[0]) - 1, len(self.forest.root)), np.int32)
-        find_leaves(self._table, self._work(), *read_only_rows(arrays), out)
+        self._kernels.find_leaves(self._table, self._work(), *read_only_rows(arrays), out)
         return out
 
     def _work(self) -> NDArray[np.int64]:
@@ -65,7 +62,7 @@ class ForestExpert(ListingExpert):
                 votes=np.zeros(self.n_labels, np.float64),
                 keys=np.empty(self.n_labels, np.int64),
             )
-            self._of_thread.arrays, self._of_thread.table = arrays, WORK_TABLE.table(**arrays)
+            self._of_thread.arrays, self._of_thread.table = arrays, self._kernels.WORK_TABLE.table(**arrays)
             return self._of_thread.table
 
     @property
@@ -101,15 +98,19 @@ class ForestExpert(ListingExpert):
 
     @classmethod
     def needs(cls, job: TrainingJob, *, closely: bool) -> ExpertNeeds:
+        if not job.config.forest:
+            return ExpertNeeds()
         from labeltree.experts.forest_training import needs_of_forest
 
-        return needs_of_forest(job, closely=closely) if job.config.forest else ExpertNeeds()
+        return needs_of_forest(job, closely=closely)
 
     @classmethod
     def train(cls, job: TrainingJob) -> Sequence[Trained]:
+        if not job.config.forest:
+            return []
         from labeltree.experts.forest_training import train_forest  # and with it all that trains
 
-        return train_forest(job) if job.config.forest else []
+        return train_forest(job)
 
 
 def take_trees(saved: Saved, n_columns: int) -> Trees:
@@ -132,6 +133,8 @@ def take_trees(saved: Saved, n_columns: int) -> Trees:
         raise CorruptedModelError(f"{prefix}.root is empty")
     if not (np.all(np.isfinite(trees.bias)) and np.all((trees.scale >= 0) & np.isfinite(trees.scale))):
         raise CorruptedModelError(f"{prefix}.bias and .scale are not finite numbers")
+    from labeltree.kernels.forest.voting import forest_fits
+
     if not forest_fits(Trees(*[read_only(array) for array in trees]), n_columns, saved.n_labels):
         raise CorruptedModelError(f"{prefix} is not a forest: nodes or lists point to what is not there")
     return trees

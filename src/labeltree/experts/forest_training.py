@@ -33,6 +33,9 @@ _BIAS = 1.0  # of a feature that every row has
 _COSTS = {"l1": 1.0, "l2": 0.1}
 _L1_TOLERANCE, _L1_STEPS = 0.1, 5
 _L2_TOLERANCE, _L2_PASSES = 0.05, 20
+_SECONDS_PER_ENTRY = 8e-9
+_BYTES_PER_NODE = 20
+_BYTES_PER_ROW = 200  # of a task
 
 
 class GrownTree(NamedTuple):
@@ -192,8 +195,3 @@ def needs_of_forest(job: TrainingJob, *, closely: bool) -> ExpertNeeds:
     n_judged = _n_judged(job)
     training = kept * n_judged // config.forest + job.pool.threads * of_tree
     return ExpertNeeds(kept, kept, training, (config.forest + n_judged) * seconds)
-
-
-_SECONDS_PER_ENTRY = 8e-9
-_BYTES_PER_NODE = 20
-_BYTES_PER_ROW = 200  # of a task

@@ -112,6 +112,16 @@ def test_rows_of_the_same_labels_are_one_leaf() -> None:
     np.testing.assert_allclose(tree.scale * tree.amount, 1.0, rtol=1e-6)
 
 
+def test_shares_that_are_too_small_for_their_bits_are_left_out() -> None:
+    """A row that has all labels of its leaf weighs next to nothing there."""
+    X, Y, weight, _ = random_problem(2, N_COLUMNS, 3, seed=1)
+    one = Y._replace(indptr=np.array([0, 1, 1]), indices=np.array([2], np.int32))
+    weight[:] = 1e-44, 1e3
+    tree = Grower(TrainingRows(X, one, weight), make_config({"forest": 1}), N_COLUMNS).grow(0, NONE)
+    assert tree.scale.tolist() == [0.0]
+    assert not len(tree.ids)
+
+
 def test_only_columns_that_are_compared_count() -> None:
     X, Y, weight, _ = random_problem(N_ROWS, N_COLUMNS, N_LABELS, seed=9)
     few = Grower(TrainingRows(X, Y, weight), make_config({"forest": 1}), 8)

@@ -226,6 +226,7 @@ def fill_leaves(examples, nodes, leaves, most_labels, out_start, out_scale):
         total = _total_weight(examples.weight, nodes.members, begin, end)
         scale = largest / LARGEST
         out_scale[place] = scale / total if total > 0.0 else 0.0
+        is_said = out_scale[place] > 0.0  # not where 32 bits are too few for weights next to 0
         ids, amounts = _enlarged(ids, n + len(labels)), _enlarged(amounts, n + len(labels))
         for j in range(len(labels)):
             share = shares[labels[j]]
@@ -233,8 +234,8 @@ def fill_leaves(examples, nodes, leaves, most_labels, out_start, out_scale):
             if share < least or (share == least and n_equal == 0):
                 continue
             n_equal -= share == least
-            amount = np.int64(np.rint(share / scale))
-            if amount > 0:
+            amount = np.int64(np.rint(share / scale)) if scale > 0.0 else np.int64(0)
+            if is_said and amount > 0:
                 ids[n], amounts[n] = labels[j], amount
                 n += 1
         out_start[place + 1] = n

@@ -116,8 +116,8 @@ def _sort_labels(votes, keys, n, buffer):
 def vote_of_leaves(trees_table, work_table, indptr, indices, values, row, out_indptr, out_ids, out_votes):
     """The labels of each row's leaves with their mean shares, from ``row`` on while there is room.
 
-    Returns the first row that found none: where that is not the last, it wants larger arrays and another
-    call. As :func:`labeltree.reference.forest.vote`.
+    Returns the first row that found no room, or how many rows there are: where one found none, the arrays
+    must be larger for the next call. As :func:`labeltree.reference.forest.vote`.
     """
     trees, work = _read_trees(trees_table, ()), _read_work(work_table, ())
     votes, keys = work.votes, work.keys
