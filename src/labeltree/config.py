@@ -369,7 +369,7 @@ class Config:
         group="forest",
     )
     forest_leaf: int = _parameter(
-        10, "Rows of a node that is not split.", low=1, group="forest", needs=(_FOREST,)
+        5, "Rows of a node that is not split.", low=1, group="forest", needs=(_FOREST,)
     )
     forest_labels: int = _parameter(
         100, "Most labels that a leaf keeps.", low=1, group="forest", needs=(_FOREST,)
@@ -404,7 +404,7 @@ class Config:
         needs=(_FOREST,),
     )
     forest_prune: float = _parameter(
-        0.2,
+        0.1,
         "Drop weights of a split below this part of its largest.",
         low=0.0,
         high=1.0,

@@ -1,6 +1,6 @@
 """How a forest is grown: tree by tree, each from all rows and a seed of its own.
 
-Where rows are held out, half as many trees are grown without them, to be judged by them: the first few decide
+Where rows are held out, a third as many trees are grown without them, to be judged by them: the first few decide
 whether a forest pays beside the other experts.
 """
 
@@ -34,7 +34,8 @@ from labeltree.kernels.forest.arrays import HALF_BITS, Examples, L1Split, L2Spli
 from labeltree.kernels.forest.growing import fill_leaves, grow_nodes
 from labeltree.parallel import Pool
 
-_FIRST_PART = 3  # of the trees that are judged: whether it pays to grow the others
+_JUDGED_PART = 3  # of the trees: so many are grown without the held-out rows ...
+_FIRST_PART = 3  # ... and of these first so many, to see whether it pays to go on
 _BIAS = 1.0  # of a feature that every row has
 _COSTS = {"l1": 1.0, "l2": 0.1}
 _L1_TOLERANCE, _L1_STEPS = 0.1, 5
@@ -224,7 +225,7 @@ class _Planting:
 
 
 def _n_judged(job: TrainingJob) -> int:
-    return -(-job.config.forest // 2) if len(job.held_out.numbers) else 0
+    return -(-job.config.forest // _JUDGED_PART) if len(job.held_out.numbers) else 0
 
 
 def needs_of_forest(job: TrainingJob, *, closely: bool) -> ExpertNeeds:
