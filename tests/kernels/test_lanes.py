@@ -6,7 +6,16 @@ import numpy as np
 import pytest
 
 from labeltree.kernels.jit import kernel
-from labeltree.kernels.lanes import LANES, add_scaled, load_lanes, no_lanes, scaled, store_lanes
+from labeltree.kernels.lanes import (
+    LANES,
+    add_scaled,
+    add_sizes,
+    load_lanes,
+    no_lanes,
+    scaled,
+    store_lanes,
+    sum_lanes,
+)
 
 
 @kernel
@@ -21,6 +30,11 @@ def _sum_rows(source, out):
     for row in range(source.shape[0]):
         total = add_scaled(total, np.float32(1.0), load_lanes(source, row * source.shape[1]))
     store_lanes(out, 0, total)
+
+
+@kernel
+def _size(source):
+    return sum_lanes(add_sizes(load_lanes(source, 0), load_lanes(source, LANES)))
 
 
 @pytest.mark.parametrize(("at", "start"), [(0, 0), (3, 0), (0, 5), (7, 11), (16, 16)])
@@ -44,6 +58,11 @@ def test_sum_of_rows() -> None:
     out = np.full(LANES, np.nan, np.float32)
     _sum_rows(source, out)
     assert np.array_equal(out, source[:, :LANES].sum(axis=0))
+
+
+def test_sizes_count_without_their_sign() -> None:
+    source = np.arange(-20, 12, dtype=np.float32)
+    assert _size(source) == source[:LANES].sum() + np.abs(source[LANES:]).sum()
 
 
 def test_what_is_not_finite_stays_so() -> None:

@@ -97,3 +97,33 @@ def scaled(typing_context, factor, lanes):
         return builder.fmul(_repeat(builder, arguments[0]), arguments[1], flags=_FUSED)
 
     return _lanes(types.float32, _lanes), generate
+
+
+@intrinsic
+def add_sizes(typing_context, lanes, others):
+    """``lanes + abs(others)``."""
+
+    def generate(context, builder, signature, arguments):
+        bits = ir.VectorType(ir.IntType(32), LANES)
+        without_sign = ir.Constant(bits, [0x7FFFFFFF] * LANES)
+        sizes = builder.and_(builder.bitcast(arguments[1], bits), without_sign)
+        return builder.fadd(arguments[0], builder.bitcast(sizes, _VECTOR))
+
+    return _lanes(_lanes, _lanes), generate
+
+
+@intrinsic
+def sum_lanes(typing_context, lanes):
+    """The sum of all 16: halves are added until one number is left."""
+
+    def generate(context, builder, signature, arguments):
+        (rest,), place = arguments, ir.IntType(32)
+        for n in (LANES >> step for step in range(1, LANES.bit_length())):
+            low = ir.Constant(ir.VectorType(place, n), list(range(n)))
+            high = ir.Constant(ir.VectorType(place, n), list(range(n, 2 * n)))
+            rest = builder.fadd(
+                builder.shuffle_vector(rest, rest, low), builder.shuffle_vector(rest, rest, high)
+            )
+        return builder.extract_element(rest, place(0))
+
+    return types.float32(_lanes), generate

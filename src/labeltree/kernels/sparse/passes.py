@@ -11,7 +11,16 @@ import numpy as np
 
 from labeltree.kernels.arithmetic import prefetch_rows
 from labeltree.kernels.jit import inlined, kernel
-from labeltree.kernels.lanes import LANES, add_scaled, load_lanes, no_lanes, scaled, store_lanes
+from labeltree.kernels.lanes import (
+    LANES,
+    add_scaled,
+    add_sizes,
+    load_lanes,
+    no_lanes,
+    scaled,
+    store_lanes,
+    sum_lanes,
+)
 from labeltree.kernels.random import shuffle
 from labeltree.kernels.sparse.arrays import FEW_LANES
 from labeltree.kernels.sparse.methods import learn_example
@@ -103,17 +112,17 @@ def _change_weights(indices, values, start, end, next_start, next_end, change, k
 @inlined
 def _sum_sizes(change, variables):
     """How far an example moves its variables, and how large they are, both summed over the children."""
-    moved, total = np.float32(0.0), np.float32(0.0)
     if len(change) == FEW_LANES:
+        moved, total = np.float32(0.0), np.float32(0.0)
         for lane in range(FEW_LANES):
             moved += abs(change[lane])
             total += abs(variables[lane])
         return moved, total
-    for first in range(0, len(change), LANES):
-        for lane in range(LANES):
-            moved += abs(change[first + lane])
-            total += abs(variables[first + lane])
-    return moved, total
+    moves, sizes = no_lanes(), no_lanes()
+    for column in range(0, len(change), LANES):
+        moves = add_sizes(moves, load_lanes(change, column))
+        sizes = add_sizes(sizes, load_lanes(variables, column))
+    return sum_lanes(moves), sum_lanes(sizes)
 
 
 @inlined
