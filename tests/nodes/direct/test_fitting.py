@@ -98,7 +98,7 @@ def test_more_memory_than_sensible_is_refused_by_name(monkeypatch: pytest.Monkey
     with pytest.raises(TrainingError, match=r"direct nodes keep a number for each of 40 features.*sparse"):
         fit(random_problem(tree_of(6, 2), 10, seed=1), Config(nodes="direct"))
     with pytest.raises(TrainingError, match="direct nodes keep a number for each of 40 features"):
-        estimate(np.eye(40, dtype=np.float32), [["a"], ["b"]] * 20, nodes="direct")
+        estimate(np.eye(40, dtype=np.float32), [[f"{row % 20}"] for row in range(40)], nodes="direct")
 
 
 def test_given_vectors_are_searched_as_they_are(tmp_path: Path) -> None:
