@@ -389,6 +389,20 @@ class Config:
         group="forest",
         needs=(_FOREST,),
     )
+    forest_propensity: bool = _parameter(
+        False,
+        "Labels count by their inverse propensity, in splits and votes: the rarer the more (PfastXML).",
+        group="forest",
+        needs=(_FOREST,),
+    )
+    forest_tail: float = _parameter(
+        0.0,
+        "Share of the similarity to a label's mean row in the logarithm of its votes (PfastreXML: 0.2).",
+        low=0.0,
+        high=0.99,
+        group="forest",
+        needs=(_FOREST,),
+    )
     forest_prune: float = _parameter(
         0.2,
         "Drop weights of a split below this part of its largest.",
@@ -496,6 +510,7 @@ PRESETS: dict[str, dict[str, Any]] = {
         neighbours=0,
     ),
     "fastxml": dict(trees=0, neighbours=0, forest=50),
+    "pfastrexml": dict(trees=0, neighbours=0, forest=50, forest_propensity=True, forest_tail=0.2),
 }
 
 

@@ -116,7 +116,7 @@ def _neighbours() -> None:
 
 def _forest() -> None:
     for split in ("l1", "l2"):
-        model = _train(trees=0, neighbours=0, forest=2, forest_split=split)
+        model = _train(trees=0, neighbours=0, forest=2, forest_split=split, forest_tail=0.2)
     _ask(model)
     pickle.loads(pickle.dumps(model)).predict(_TEXTS[:2], 1)
 
