@@ -57,6 +57,7 @@ ADDED: dict[int, dict[str, Any]] = {
         forest_split="l2",
         forest_cost=0.0,
         forest_prune=0.2,
+        initial_range=0.1,
     ),
 }
 
