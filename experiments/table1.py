@@ -26,6 +26,7 @@ from experiments.plain import PLAIN, is_numbered
 from experiments.sets import Files, run_sets
 from experiments.table1_systems import (
     LARGE_SETS,
+    NOT_RUN,
     SYSTEMS,
     System,
     mean_record,
@@ -106,7 +107,7 @@ def run_set(
     is_large = data in LARGE_SETS
     records = []
     for system in systems:
-        if is_large and not system.on_large_sets:
+        if system.name in NOT_RUN.get(data, ()):
             continue
         keys = [
             dict(data=data, system=system.name, settings=dict(system.settings), seed=seed)

@@ -12,8 +12,14 @@ from benchmarks.report import groups
 from experiments.ledger import Record
 from labeltree.config import PRESETS
 
-# Sets of many rows and tens of thousands of labels: some systems would take hours there, and are not run.
+# Sets of many rows and tens of thousands of labels, on which each system has one seed; and systems that would
+# take long there, or on their like, and are not run.
 LARGE_SETS = ("llms4subjects-all", "acl-authors")
+_SLOW = ("fastText-hs, defaults", "Learned Tree", "Learned Tree, dense defaults", "Parabel-like")
+NOT_RUN = {
+    "wordnet-hypernyms": ("1-vs-All (DiSMEC-like)",),
+    **dict.fromkeys(LARGE_SETS, (*_SLOW, "1-vs-All (DiSMEC-like)")),
+}
 
 
 class System(NamedTuple):
@@ -24,7 +30,6 @@ class System(NamedTuple):
     note: str
     peers: tuple[str, ...]  # of the harness: what is the same method, or next to it
     n_seeds: int = 1  # one on large sets
-    on_large_sets: bool = True
 
 
 # In the settings too, so that a record is of the preset as it is.
@@ -54,7 +59,6 @@ SYSTEMS = (
         dict(preset="fasttext-hs"),
         "preset fasttext-hs as it is, with fastText's defaults: dim 100, lr 0.1, 5 epochs",
         (),
-        on_large_sets=False,
     ),
     System(
         "Learned Tree",
@@ -62,14 +66,12 @@ SYSTEMS = (
         "as fastText-hs, but on a complete binary tree whose labels moved while such nodes were trained; "
         "the model's own nodes are trained after that",
         (),
-        on_large_sets=False,
     ),
     System(
         "Learned Tree, dense defaults",
         dict(nodes="dense", tree="learned", link="hsm"),
         "the same idea with the defaults of dense nodes: arity 16, Adagrad, dim 256, 6 epochs, TF-IDF",
         (),
-        on_large_sets=False,
     ),
     System(
         "Parabel-like",
@@ -86,14 +88,12 @@ SYSTEMS = (
         "3 trees by clustering, arity 2, at most 100 labels per group, squared hinge with C 1, weights below "
         "0.1 dropped; the paper's table has Parabel with one tree",
         ("omikuji-3", "napkinxc-plt", "vowpalwabbit-plt", "pecos-xrlinear"),
-        on_large_sets=False,
     ),
     System(
         "1-vs-All (DiSMEC-like)",
         dict(nodes="sparse", tree="flat", loss="squared-hinge", C=1.0, rare_weight=0.0, prune=0.01),
         "all labels below the root, squared hinge with C 1, weights below 0.01 dropped",
         (),
-        on_large_sets=False,
     ),
     System(
         "FastXML",

@@ -357,7 +357,7 @@ def test_sets_of_many_labels_judge_the_papers_order(tops: tuple[str, ...], verdi
 
 def test_a_sample_is_part_of_what_a_run_is_known_by() -> None:
     for variant in VARIANTS:
-        assert all(key["rows"] == 20_000 for key in points("some", variant, SCALES["many labels"]))
+        assert all(key["rows"] == 10_000 for key in points("some", variant, SCALES["many labels"]))
         assert not any("rows" in key for key in points("some", variant, SCALES["few labels"]))
 
 
