@@ -59,6 +59,7 @@ ADDED: dict[int, dict[str, Any]] = {
         forest_prune=0.2,
         forest_propensity=False,
         forest_tail=0.0,
+        initial_range=0.1,
     ),
 }
 
