@@ -1,6 +1,7 @@
 """Choosing parameters without the test rows: nine tenths of the training file train, the rest judges.
 
     python -m benchmarks.validate --data bibtex,debian-debtags --set C=0.5,0.7,1 --set arity=16,32 --seeds 1,2
+                                  [--preset NAME]
 
 Every combination of the values is trained on every data set with every seed, and a table shows the means over
 seeds and, last, over data sets. The rows held out are contiguous blocks, because neighbours in a file are
@@ -26,7 +27,7 @@ from numpy.typing import NDArray
 import labeltree
 from benchmarks.datasets import ALL_SETS, MissingData, data_file
 from benchmarks.report import aligned, number
-from labeltree.config import parameters
+from labeltree.config import PRESETS, parameters
 from labeltree.errors import ParameterError
 from labeltree.experts.job import Progress
 from labeltree.metrics import calibration_error, evaluate
@@ -173,12 +174,15 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument(
         "--set", action="append", default=[], metavar="NAME=VALUE,VALUE", help="a parameter of labeltree"
     )
+    parser.add_argument("--preset", choices=PRESETS, help="what the combinations begin with; default: none")
     parser.add_argument("--seeds", default="1", help="comma-separated; default: 1")
     parser.add_argument("--split", choices=SPLITS, default="blocks", help="what is held out; default: blocks")
     parser.add_argument("--threads", type=int, default=1)
     chosen = parser.parse_args(argv)
     tried, varied = combinations(chosen.set)
     seeds = [int(seed) for seed in chosen.seeds.split(",")]
+    if chosen.preset:
+        tried = [{"preset": chosen.preset, **combination} for combination in tried]
     fixed = {name: value for name, value in tried[0].items() if name not in varied}
     how = f"seeds {seeds}, {chosen.threads} thread(s), fixed: {fixed or 'defaults'}"
     print(f"held-out training rows ({chosen.split}), {how}")
