@@ -483,7 +483,7 @@ def _check_values(values: Mapping[str, Any]) -> None:
 # does by default with the loss hs.
 PRESETS: dict[str, dict[str, Any]] = {
     "fast": dict(char_weight=0.0, pair_weight=0.0, max_leaves=64, neighbours=0),
-    "best": dict(trees=4),
+    "best": dict(trees=4, forest=50),
     "paper": dict(
         nodes="dense",
         tree="kmeans",
