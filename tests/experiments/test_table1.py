@@ -15,7 +15,14 @@ from experiments import table1, table1_page
 from experiments.plain import PLAIN
 from experiments.published import TABLE1_SYSTEMS
 from experiments.published import table1 as published
-from experiments.table1_claims import Claim, judge_claim, judge_costs, judge_original, judge_peers
+from experiments.table1_claims import (
+    Claim,
+    judge_agreement,
+    judge_claim,
+    judge_costs,
+    judge_original,
+    judge_peers,
+)
 from experiments.table1_page import ordered, result_table
 from experiments.table1_systems import (
     LARGE_SETS,
@@ -107,6 +114,13 @@ def test_claims_are_judged_by_all_sets() -> None:
     assert "not measured" in judge_claim(claim, {"c": [ours("XT")]})
     mixed = judge_claim(Claim("XT", "fastText-hs", "Parabel", "XT"), {"a": above})
     assert "in the paper on 3 of 5: mixed there" in mixed
+
+
+def test_agreement_with_the_paper_is_told_by_claim() -> None:
+    said = judge_agreement({"a": [ours("XT", 51.0), ours("fastText-hs", 50.0), ours("FastXML", 60.0)]})
+    assert "- as in the paper: XT above fastText-hs." in said
+    assert "- **not as in the paper**: XT above FastXML." in said
+    assert "- not measured: XT above Learned Tree;" in said
 
 
 def test_costs_and_twins_are_compared() -> None:
