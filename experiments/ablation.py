@@ -69,7 +69,10 @@ PAPER_GRID = Grid((0.05, 0.1, 0.5), (0.001, 0.002, 0.003), (20, 30, 40), 100, 50
 SMALL_GRID = Grid((0.1, 0.5), (0.0003, 0.002), (20,), 100, 100)
 QUICK_GRID = Grid((0.1, 1.0), (0.001, 0.003), (4, 10), 8, 16)
 # By the title of the group on the page.
-SCALES = {"few labels": Scale(PAPER_GRID, {}), "many labels": Scale(SMALL_GRID, {"tune": 10_000}, 1)}
+SCALES = {
+    "few labels": Scale(PAPER_GRID, {}),
+    "many labels": Scale(SMALL_GRID, {"tune": 6_000, "final": 50_000}, 1),
+}
 QUICK_SCALES = {"few labels": Scale(QUICK_GRID, {}), "many labels": Scale(QUICK_GRID, {"tune": 600})}
 QUICK_MANY_LABELS = ("numbers",)
 
