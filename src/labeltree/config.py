@@ -34,7 +34,7 @@ _NGRAMS = Need({"word_ngrams": range(2, 9)})
 _CHAR_BLOCK = Need({"char_weight": AboveZero()})
 _BLOCKS = Need({"char_weight": AboveZero(), "pair_weight": AboveZero()})
 _LINK_OF_LOSS = Need({"link": LINKS.users_of("loss")})
-_DUAL = Need({"solver": ("dual",)})
+_DUAL = Need({"solver": ("dual", "active")})
 _SGD = Need({"solver": ("sgd",)})
 _MOST_TREES = 1000
 _TREES = Need({"trees": range(1, _MOST_TREES + 1)})
@@ -240,15 +240,16 @@ class Config:
 
     solver: str = _parameter(
         "dual",
-        "How sparse nodes are trained: dual coordinate descent, or online as in Vowpal Wabbit.",
-        choices=("dual", "sgd"),
+        "How sparse nodes are trained: dual coordinate descent, the same on few of the examples (PPDSparse), "
+        "or online as in Vowpal Wabbit.",
+        choices=("dual", "active", "sgd"),
         group="sparse nodes",
         needs=(_used("solver"),),
     )
     loss: str = _parameter(
         "squared-hinge",
-        "What the dual solver minimises; with link hsm it is always the log loss.",
-        choices=("squared-hinge", "log"),
+        "What the dual solvers minimise; with link hsm it is always the log loss.",
+        choices=("squared-hinge", "hinge", "log"),
         group="sparse nodes",
         needs=(_DUAL, _LINK_OF_LOSS),
     )
@@ -295,7 +296,8 @@ class Config:
     )
     tolerance: float = _parameter(
         0.05,
-        "Stop when a pass changes the dual variables by less than this part of them.",
+        "Stop when a pass changes the dual variables by less than this part of them; solver active: when no "
+        "example is further from where it should be, the margin being 1.",
         low=0.0,
         high=1e3,
         group="sparse nodes",
@@ -397,6 +399,20 @@ class Config:
         group="forest",
         needs=(_FOREST,),
     )
+    forest_propensity: bool = _parameter(
+        False,
+        "Labels count by their inverse propensity, in splits and votes: the rarer the more (PfastXML).",
+        group="forest",
+        needs=(_FOREST,),
+    )
+    forest_tail: float = _parameter(
+        0.0,
+        "Share of the similarity to a label's mean row in the logarithm of its votes (PfastreXML: 0.2).",
+        low=0.0,
+        high=0.99,
+        group="forest",
+        needs=(_FOREST,),
+    )
     forest_prune: float = _parameter(
         0.2,
         "Drop weights of a split below this part of its largest.",
@@ -418,6 +434,12 @@ class Config:
         if not (self.trees or self.neighbours or self.forest):
             raise ParameterError(
                 "trees, neighbours and forest are all 0, but a model needs one of them: use trees=1"
+            )
+        takes_active = self.loss != "log" and self.link in LINKS.users_of("loss")
+        if self.solver == "active" and self.nodes in KINDS.users_of("solver") and not takes_active:
+            raise ParameterError(
+                "solver=active needs a loss that leaves examples out, squared-hinge or hinge, and link=plt, "
+                f"but loss is {self.loss} and link is {self.link}"
             )
         return self
 
@@ -505,7 +527,21 @@ PRESETS: dict[str, dict[str, Any]] = {
         calibrate=False,
         neighbours=0,
     ),
+    "ppdsparse": dict(
+        tree="flat",
+        solver="active",
+        C=1.0,
+        l1=0.1,
+        rare_weight=0.0,
+        bias=1.0,
+        prune=0.0,
+        max_iterations=30,
+        char_weight=0.0,
+        pair_weight=0.0,
+        neighbours=0,
+    ),
     "fastxml": dict(trees=0, neighbours=0, forest=50),
+    "pfastrexml": dict(trees=0, neighbours=0, forest=50, forest_propensity=True, forest_tail=0.2),
 }
 
 

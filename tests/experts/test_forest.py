@@ -95,6 +95,7 @@ def test_what_has_no_effect_is_an_error() -> None:
         ({"forest": 5, "forest_split": "l1", "forest_prune": 0.1}, "forest_split=l2"),
         ({"trees": 0, "arity": 8}, "trees=1 to 1000"),
         ({"trees": 0, "nodes": "dense"}, "trees=1 to 1000"),
+        ({"trees": 0, "dim": 8}, "trees=1 to 1000"),
     ):
         with pytest.raises(ParameterError, match=f"has no effect.* needs {wanted}"):
             labeltree.train(TOY.X, TOY.Y, **given)
@@ -158,7 +159,8 @@ def cut(name: str) -> Callable[[dict[str, np.ndarray]], None]:
     [
         point_beyond, point_back, label_beyond, set_to("root", 0, -1), set_to("root", 0, 1 << 30),
         set_to("start", 0, 1), set_to("start", 5, 1 << 40), set_to("scale", slice(None), 0.0),
-        set_to("scale", 0, np.nan), set_to("bias", 0, np.inf), set_to("amount", slice(None), -1),
+        set_to("scale", 0, np.nan), set_to("bias", 0, np.inf), set_to("bias", -1, 0.0),
+        set_to("amount", slice(None), -1),
         cut("low"), cut("start"), cut("bias"), cut("scale"),
     ],
 )  # fmt: skip
@@ -181,4 +183,35 @@ def test_columns_that_there_are_not_are_refused(alone: Model, tmp_path: Path, n_
     metadata["experts"][0]["n_columns"] = n_columns
     write_model(tmp_path / "bad", dict(tensors), metadata)
     with pytest.raises(CorruptedModelError, match="n_columns is"):
+        labeltree.load(tmp_path / "bad")
+
+
+@pytest.fixture(scope="module")
+def ranked() -> Model:
+    return labeltree.train(TOY.X, TOY.Y, preset="pfastrexml", **SMALL)
+
+
+def test_rare_labels_come_to_the_front(alone: Model, ranked: Model) -> None:
+    """In what is listed first of labels that the same leaves may have."""
+    counts = alone.label_counts
+    plain, weighted = (model.predict_arrays(TEST.X, 3)[0] for model in (alone, ranked))
+    assert counts[weighted].mean() < counts[plain].mean()
+
+
+@pytest.mark.parametrize(
+    ("name", "place", "value"),
+    [
+        ("weight", 0, 0.0), ("weight", 0, 1.5), ("scale", 0, np.nan), ("scale", 0, -1.0), ("start", 0, 1),
+        ("start", 1, 1 << 40), ("low", 0, 60_000),
+    ],
+)  # fmt: skip
+def test_files_that_rank_by_nothing_possible_are_refused(
+    ranked: Model, tmp_path: Path, name: str, place: int, value: Any
+) -> None:
+    ranked.save(tmp_path / "good")
+    tensors, metadata = read_model(tmp_path / "good")
+    tensors = {key: array.copy() for key, array in tensors.items()}
+    tensors[f"forest.0.tail.{name}"][place] = value
+    write_model(tmp_path / "bad", tensors, metadata)
+    with pytest.raises(CorruptedModelError, match=r"forest\.0\.tail is not"):
         labeltree.load(tmp_path / "bad")

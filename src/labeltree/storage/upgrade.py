@@ -57,6 +57,8 @@ ADDED: dict[int, dict[str, Any]] = {
         forest_split="l2",
         forest_cost=0.0,
         forest_prune=0.2,
+        forest_propensity=False,
+        forest_tail=0.0,
         initial_range=0.1,
     ),
 }

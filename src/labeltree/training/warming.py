@@ -54,8 +54,11 @@ def jobs() -> dict[str, Callable[[], None]]:
 
 
 def _train_nodes(kind: str, link: str) -> None:
+    from labeltree.config import Config, effective
+
     for method in KINDS[kind].methods:
-        _train(nodes=kind, link=link, arity=3, max_leaves=3, **method)
+        if method.keys() <= effective(Config(nodes=kind, link=link, **method)).keys():
+            _train(nodes=kind, link=link, arity=3, max_leaves=3, **method)
 
 
 def _ask_blank(kind: str, link: str) -> None:
@@ -116,7 +119,7 @@ def _neighbours() -> None:
 
 def _forest() -> None:
     for split in ("l1", "l2"):
-        model = _train(trees=0, neighbours=0, forest=2, forest_split=split)
+        model = _train(trees=0, neighbours=0, forest=2, forest_split=split, forest_tail=0.2)
     _ask(model)
     pickle.loads(pickle.dumps(model)).predict(_TEXTS[:2], 1)
 

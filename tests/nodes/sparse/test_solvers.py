@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from labeltree.config import Config, parameters
-from labeltree.kernels.sparse.arrays import LANES
+from labeltree.kernels.lanes import LANES
 from labeltree.nodes.sparse.solvers import (
     LOG,
     ONLINE_LOG,
