@@ -27,7 +27,9 @@ import numpy as np
 import labeltree
 from benchmarks.validate import sample, split
 from experiments.ablation_records import (
+    FEW,
     FIXED,
+    MANY,
     METRICS,
     VARIANTS,
     DataSet,
@@ -69,8 +71,11 @@ PAPER_GRID = Grid((0.05, 0.1, 0.5), (0.001, 0.002, 0.003), (20, 30, 40), 100, 50
 SMALL_GRID = Grid((0.1, 0.5), (0.0003, 0.002), (20,), 100, 100)
 QUICK_GRID = Grid((0.1, 1.0), (0.001, 0.003), (4, 10), 8, 16)
 # By the title of the group on the page.
-SCALES = {"few labels": Scale(PAPER_GRID, {}), "many labels": Scale(SMALL_GRID, {"tune": 10_000}, 1)}
-QUICK_SCALES = {"few labels": Scale(QUICK_GRID, {}), "many labels": Scale(QUICK_GRID, {"tune": 600})}
+SCALES = {
+    FEW: Scale(PAPER_GRID, {}),
+    MANY: Scale(SMALL_GRID, {"tune": 20_000, "final": 50_000}, 1),
+}
+QUICK_SCALES = {FEW: Scale(QUICK_GRID, {}), MANY: Scale(QUICK_GRID, {"tune": 600})}
 QUICK_MANY_LABELS = ("numbers",)
 
 
@@ -260,7 +265,7 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 def title_of(name: str) -> str:
     """Of the group that a data set belongs to."""
-    return "many labels" if name in (*MANY_LABELS, *QUICK_MANY_LABELS) else "few labels"
+    return MANY if name in (*MANY_LABELS, *QUICK_MANY_LABELS) else FEW
 
 
 if __name__ == "__main__":

@@ -12,6 +12,7 @@ from experiments.ablation_method import describe_method, n_groups
 from experiments.ablation_records import (
     COMPONENTS,
     FULL,
+    MANY,
     METRICS,
     VARIANTS,
     DataSet,
@@ -161,19 +162,19 @@ def explain(groups: Sequence[Group]) -> str:
             for component in COMPONENTS
         ]
         shown.append(
-            f"with {min(n_labels)} to {max(n_labels)} labels, which clustering halves into "
+            f"With {min(n_labels)} to {max(n_labels)} labels, which clustering halves into "
             f"{min(n_leaf_groups)} to {max(n_leaf_groups)} groups, {FULL.title} is on top at P@1 on {on_top} "
             f"of {len(results)} sets, and the mean gains in P@1 are {', '.join(gains)}"
         )
     return (
         "- Is it the number of labels? The paper's sets have 3,993 to 670,091, and the more there are, the "
-        f"more tree there is to build well. {'; '.join(shown)}. {judge_labels(groups)}"
+        f"more tree there is to build well. {'. '.join(shown)}. {judge_labels(groups)}"
     )
 
 
 def judge_labels(groups: Sequence[Group]) -> str:
     """What the sets of many labels say of the paper's order, if there are any."""
-    many = [found for group in groups[1:] for found in group_precisions(group).values()]
+    many = [found for group in groups if group.title == MANY for found in group_precisions(group).values()]
     if not many:
         return "No set of many labels was run, so this is not tested."
     n_top = sum(best_variants(found, 0) == [FULL] for found in many)

@@ -67,6 +67,9 @@ class Outcome(NamedTuple):
 DataSet = Mapping[Variant, Outcome]
 
 
+FEW, MANY = "few labels", "many labels"  # titles of groups
+
+
 class Group(NamedTuple):
     """Data sets on which as much was run."""
 

@@ -63,15 +63,24 @@ CLAIMS = (
 )
 
 
-def judge_claim(claim: Claim, found: Mapping[str, Sequence[Record]]) -> str:
-    """On how many sets one is above the other, here and in the paper."""
+class Judged(NamedTuple):
+    """What a claim comes to."""
+
+    leads: dict[str, float]  # by data set, of P@1
+    in_paper: list[bool]  # whether it holds, for each set of the paper that has both figures
+    verdict: str
+
+
+PARTLY = "only partly as in the paper"
+
+
+def judged(claim: Claim, found: Mapping[str, Sequence[Record]]) -> Judged:
+    """On which sets one is above the other, here and in the paper."""
     leads = {}
     for name, records in found.items():
         p_1 = {record["system"]: record["p@1"] for record in trained(records)}
         if claim.higher in p_1 and claim.lower in p_1:
             leads[name] = p_1[claim.higher] - p_1[claim.lower]
-    if not leads:
-        return f"- {claim.higher} above {claim.lower} at P@1: not measured."
     pairs = [
         (columns[claim.published_higher].p_1, columns[claim.published_lower].p_1)
         for columns in table1().values()
@@ -80,17 +89,36 @@ def judge_claim(claim: Claim, found: Mapping[str, Sequence[Record]]) -> str:
         float(higher) > float(lower) for higher, lower in pairs if NOT_PUBLISHED not in (higher, lower)
     ]
     above = [lead > 0 for lead in leads.values()]
-    if not all(in_paper):
+    if not leads:
+        verdict = "not measured"
+    elif not all(in_paper):
         verdict = "mixed there"
     elif all(above):
         verdict = "as in the paper"
     else:
-        verdict = "only partly as in the paper" if any(above) else "**not as in the paper**"
+        verdict = PARTLY if any(above) else "**not as in the paper**"
+    return Judged(leads, in_paper, verdict)
+
+
+def judge_claim(claim: Claim, found: Mapping[str, Sequence[Record]]) -> str:
+    """On how many sets one is above the other, here and in the paper."""
+    leads, in_paper, verdict = judged(claim, found)
+    if not leads:
+        return f"- {claim.higher} above {claim.lower} at P@1: not measured."
     shown = ", ".join(f"{name} {lead:+.2f}" for name, lead in leads.items())
     return (
-        f"- {claim.higher} above {claim.lower} at P@1: on {sum(above)} of {len(leads)} sets ({shown}); "
-        f"in the paper on {sum(in_paper)} of {len(in_paper)}: {verdict}."
+        f"- {claim.higher} above {claim.lower} at P@1: on {sum(lead > 0 for lead in leads.values())} of "
+        f"{len(leads)} sets ({shown}); in the paper on {sum(in_paper)} of {len(in_paper)}: {verdict}."
     )
+
+
+def judge_agreement(found: Mapping[str, Sequence[Record]]) -> str:
+    """Where we agree with the paper and where not, by claim."""
+    by_verdict: dict[str, list[str]] = {}
+    for claim in CLAIMS:
+        verdict = judged(claim, found).verdict
+        by_verdict.setdefault(verdict, []).append(f"{claim.higher} above {claim.lower}")
+    return "\n".join(f"- {verdict}: {'; '.join(claims)}." for verdict, claims in by_verdict.items())
 
 
 def judge_best(found: Mapping[str, Sequence[Record]]) -> str:

@@ -15,6 +15,7 @@ from experiments.table1_claims import (
     OF_PEER,
     SLACK,
     TIMES_LESS,
+    judge_agreement,
     judge_best,
     judge_claim,
     judge_costs,
@@ -183,7 +184,8 @@ def write(folder: Path, found: Mapping[str, Sequence[Record]], command: str) -> 
         "## What the records show",
         summary,
         *(["## XT beside the original", describe_original(), "\n".join(original)] if original else []),
-        "## What to make of it",
+        "## Where we agree with the paper, and where not",
+        judge_agreement(found),
         "Nothing is tuned here: each system has the settings listed below on all data sets, while the paper "
         "tunes every system on every set by grid search, and always with vectors of length 500. "
         f"{describe_labels(found)} Where the order differs from the paper's, these are the first things to "

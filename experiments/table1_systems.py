@@ -15,11 +15,9 @@ from labeltree.config import PRESETS
 # Sets of many rows and tens of thousands of labels, on which each system has one seed; and systems that would
 # take long there, or on their like, and are not run.
 LARGE_SETS = ("llms4subjects-all", "acl-authors")
-_SLOW = ("fastText-hs, defaults", "Learned Tree", "Learned Tree, dense defaults", "Parabel-like")
-NOT_RUN = {
-    "wordnet-hypernyms": ("1-vs-All (DiSMEC-like)",),
-    **dict.fromkeys(LARGE_SETS, (*_SLOW, "1-vs-All (DiSMEC-like)")),
-}
+_FLAT = ("1-vs-All (DiSMEC-like)", "PPDSparse")
+_SLOW = ("fastText-hs, defaults", "Learned Tree", "Learned Tree, dense defaults", "Parabel-like", *_FLAT)
+NOT_RUN = {"wordnet-hypernyms": _FLAT, **dict.fromkeys(LARGE_SETS, _SLOW)}
 
 
 class System(NamedTuple):
@@ -33,7 +31,7 @@ class System(NamedTuple):
 
 
 # In the settings too, so that a record is of the preset as it is.
-_XT = {name: PRESETS["paper"][name] for name in ("lr", "l2", "epochs")}
+_XT = {name: PRESETS["paper"][name] for name in ("lr", "l2", "epochs", "initial_range")}
 _TUTORIAL: dict[str, Any] = dict(
     preset="fasttext-hs", lr=1.0, epochs=25, dim=50, word_ngrams=2, ngram_buckets=200_000
 )
@@ -42,8 +40,9 @@ SYSTEMS = (
         "XT",
         dict(preset="paper", **_XT),
         "preset paper: clustering, arity 2, at most 100 labels per group, dim 500, online SGD, "
-        f"lr {_XT['lr']:g}, L2 {_XT['l2']:g}, {_XT['epochs']} epochs, mean of TF-IDF weighted vectors. L2 "
-        "acts on all vectors, those of words too, which extremetext leaves out",
+        f"lr {_XT['lr']:g}, L2 {_XT['l2']:g}, {_XT['epochs']} epochs, first word vectors in "
+        f"±{_XT['initial_range']:g}, mean of TF-IDF weighted vectors. L2 acts on all vectors, those of words "
+        "too, which extremetext leaves out",
         ("extremetext",),
         n_seeds=3,
     ),
@@ -93,6 +92,13 @@ SYSTEMS = (
         "1-vs-All (DiSMEC-like)",
         dict(nodes="sparse", tree="flat", loss="squared-hinge", C=1.0, rare_weight=0.0, prune=0.01),
         "all labels below the root, squared hinge with C 1, weights below 0.01 dropped",
+        (),
+    ),
+    System(
+        "PPDSparse",
+        dict(preset="ppdsparse"),
+        "preset ppdsparse: all labels below the root, each trained on an active set of weights with an L1 "
+        "term, C 1",
         (),
     ),
     System(

@@ -351,21 +351,21 @@ def test_sets_of_many_labels_judge_the_papers_order(tops: tuple[str, ...], verdi
     many = {name: on_top if name in tops else behind for name in ("a", "b")}
     said = ablation_page.explain([few, Group("many labels", SCALES["many labels"], many)])
     assert f"**{verdict}** where there are many labels: on {len(tops)} of 2 sets" in said
-    assert "with 150 to 150 labels, which clustering halves into 2 to 2 groups" in said
+    assert "With 150 to 150 labels, which clustering halves into 2 to 2 groups" in said
     assert "not tested" in ablation_page.explain([few])
 
 
 def test_a_sample_is_part_of_what_a_run_is_known_by() -> None:
     for variant in VARIANTS:
-        assert all(key["rows"] == 10_000 for key in points("some", variant, SCALES["many labels"]))
+        assert all(key["rows"] == 20_000 for key in points("some", variant, SCALES["many labels"]))
         assert not any("rows" in key for key in points("some", variant, SCALES["few labels"]))
 
 
-def test_final_runs_on_many_labels_are_one_and_of_all_rows(tmp_path: Path) -> None:
+def test_the_final_run_on_many_labels_is_one_on_a_larger_sample(tmp_path: Path) -> None:
     ledger, fake, scale = Ledger(tmp_path / "runs.jsonl"), Fake(lambda key: 40.0), SCALES["many labels"]
     tuned = ablation.tune(ledger, fake, "some", FULL, scale)
     ablation.finish(ledger, fake, tuned, [1, 2, 3], scale)
-    assert [(key["seed"], "rows" in key) for key in fake.ran if key["stage"] == "final"] == [(1, False)]
+    assert [(key["seed"], key["rows"]) for key in fake.ran if key["stage"] == "final"] == [(1, 50_000)]
 
 
 def test_what_more_epochs_do_is_told_with_and_without_l2() -> None:

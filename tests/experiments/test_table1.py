@@ -12,10 +12,18 @@ import pytest
 
 import labeltree
 from experiments import table1, table1_page
+from experiments.ledger import Ledger
 from experiments.plain import PLAIN
 from experiments.published import TABLE1_SYSTEMS
 from experiments.published import table1 as published
-from experiments.table1_claims import Claim, judge_claim, judge_costs, judge_original, judge_peers
+from experiments.table1_claims import (
+    Claim,
+    judge_agreement,
+    judge_claim,
+    judge_costs,
+    judge_original,
+    judge_peers,
+)
 from experiments.table1_page import ordered, result_table
 from experiments.table1_systems import (
     LARGE_SETS,
@@ -109,6 +117,13 @@ def test_claims_are_judged_by_all_sets() -> None:
     assert "in the paper on 3 of 5: mixed there" in mixed
 
 
+def test_agreement_with_the_paper_is_told_by_claim() -> None:
+    said = judge_agreement({"a": [ours("XT", 51.0), ours("fastText-hs", 50.0), ours("FastXML", 60.0)]})
+    assert "- as in the paper: XT above fastText-hs." in said
+    assert "- **not as in the paper**: XT above FastXML." in said
+    assert "- not measured: XT above Learned Tree;" in said
+
+
 def test_costs_and_twins_are_compared() -> None:
     flat = ours("1-vs-All (DiSMEC-like)", test_us_per_row=45.0, model_bytes=3 * 10**6)
     records = [ours("XT", 50.0), flat, *peer_records([peer_run("extremetext", 52.0)], "some")]
@@ -141,6 +156,14 @@ def test_means_of_seeds_and_networks(tmp_path: Path) -> None:
     (found,) = network_records(path, "some")
     assert (found["system"], found["p@1"], found["model_bytes"]) == ("XML-CNN", 40.0, 4000)
     assert "| XML-CNN | torch" in result_table([found])
+
+
+def test_what_is_not_recorded_can_be_left_out(tmp_path: Path) -> None:
+    ledger = Ledger(tmp_path / "runs.jsonl")
+    key = {"data": "some", "system": SYSTEMS[0].name, "settings": dict(SYSTEMS[0].settings), "seed": 2}
+    ledger.add(key, dict.fromkeys(("p@1", "p@3", "p@5"), 50.0))
+    (found,) = table1.run_set(ledger, "some", SYSTEMS, None)
+    assert (found["system"], found["p@1"], found["n_runs"]) == (SYSTEMS[0].name, 50.0, 1)
 
 
 def test_large_sets_have_the_systems_that_finish() -> None:
@@ -198,7 +221,7 @@ def test_quick_runs_every_system_and_resumes(
     given = ["--quick", "--output", str(tmp_path), "--runs", str(runs)]
     table1.main(given)
     page, ledger = (tmp_path / "table1.md").read_text(), (tmp_path / "table1.jsonl").read_text()
-    assert len(ledger.splitlines()) == len(SYSTEMS)
+    assert len(ledger.splitlines()) == sum(system.n_seeds for system in SYSTEMS)
     with (tmp_path / "table1.csv").open() as file:
         records = list(csv.DictReader(file))
     assert [record["system"] for record in records] == [*(s.name for s in SYSTEMS), "extremetext"]
