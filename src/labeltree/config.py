@@ -464,9 +464,9 @@ def _check_values(values: Mapping[str, Any]) -> None:
 
 
 # What the defaults lie between: one tree on words, and all that helps on a CPU. Then the
-# paper's Appendix E.4: online SGD, arity 2, at most 100 leaves per parent, dim 500, eps 0.001; what fastText's
-# supervised mode does by default with the loss hs; PPDSparse, with the loss of its authors' program, their l1,
-# and a C that is the best of 0.1, 0.3 and 1 on held-out training rows of three data sets; and FastXML.
+# paper's Appendix E.4: online SGD, arity 2, at most 100 leaves per parent, dim 500, eps 0.001; what
+# fastText's supervised mode does by default with the loss hs; PPDSparse, with the loss of its authors'
+# program, their l1, and a C that is the best of 0.1, 0.3 and 1 on held-out rows of three sets; and FastXML.
 PRESETS: dict[str, dict[str, Any]] = {
     "fast": dict(char_weight=0.0, pair_weight=0.0, max_leaves=64, neighbours=0),
     "best": dict(trees=4),
