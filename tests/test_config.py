@@ -214,7 +214,7 @@ def test_strings_that_cannot_be_parsed(name: str, value: str, message: str) -> N
 def test_needs_are_of_parameters_that_are_known(parameter: Parameter) -> None:
     for need in parameter.needs:
         for name, wanted in need.any_of.items():
-            if name == "input":
+            if name in ("input", "beside"):
                 assert set(wanted) <= {"text", "vectors"}
             else:
                 for value in wanted:

@@ -30,6 +30,8 @@ from labeltree.trees import BUILDERS
 _TEXT = Need({"input": ("text",)})
 _COUNTED_WORDS = Need({"weighted_words": (False,)})
 _COUNTS = Need({"weighted_words": (False,), "input": ("vectors",)})
+_EMBEDDERS = ("wordllama", "minilm")
+_DENSE = Need({"embed": _EMBEDDERS, "beside": ("vectors",)})
 _NGRAMS = Need({"word_ngrams": range(2, 9)})
 _CHAR_BLOCK = Need({"char_weight": AboveZero()})
 _BLOCKS = Need({"char_weight": AboveZero(), "pair_weight": AboveZero()})
@@ -137,6 +139,21 @@ class Config:
         low=0,
         group="features",
         needs=(_BLOCKS,),
+    )
+    embed: str = _parameter(
+        "none",
+        "Vectors that a package makes of texts, a block of dense features beside the words.",
+        choices=("none", *_EMBEDDERS),
+        group="features",
+        needs=(_TEXT, _COUNTED_WORDS),
+    )
+    dense_weight: float = _parameter(
+        0.3,
+        "Weight of dense vectors, embedded or given beside the rows ([X, vectors] in Python).",
+        low=0.0,
+        high=1e3,
+        group="features",
+        needs=(_DENSE,),
     )
     tf: str = _parameter(
         "log",
@@ -410,6 +427,8 @@ class Config:
                 "weighted_words needs word_ngrams=1, as n-grams have no weights, "
                 f"but word_ngrams is {self.word_ngrams}"
             )
+        if self.weighted_words and self.embed != "none":
+            raise ParameterError("embed needs texts, but with weighted_words they are lists of weights")
         if not (self.trees or self.neighbours or self.forest):
             raise ParameterError(
                 "trees, neighbours and forest are all 0, but a model needs one of them: use trees=1"

@@ -57,6 +57,8 @@ ADDED: dict[int, dict[str, Any]] = {
         forest_split="l2",
         forest_cost=0.0,
         forest_prune=0.2,
+        embed="none",
+        dense_weight=0.3,
     ),
 }
 
