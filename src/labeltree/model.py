@@ -276,7 +276,7 @@ class Model:
             "card": dict(self.card),
             "config": self.config.to_dict(),
             "chosen": self.chosen,
-            "input": self.features.input,
+            **self.features.facts(),
             "n_examples": self.n_examples,
             "n_features": self.n_features,
             "n_labels": self.n_labels,

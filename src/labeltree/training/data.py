@@ -16,7 +16,7 @@ from labeltree.data.labels import label_rows
 from labeltree.data.opening import Source
 from labeltree.data.rows import LabelRows, SparseRows, pointers, take_rows
 from labeltree.errors import DataError
-from labeltree.features import FEATURES, input_in_memory
+from labeltree.features import FEATURES, features_for, input_in_memory
 from labeltree.features.features import Features
 from labeltree.features.strings import StringTable
 
@@ -80,8 +80,9 @@ def _read_file(
 ) -> TrainingData:
     with Source(path, progress=progress) as source:
         found = find_format(format, source)
-        check_effects(config, given, input=found.input)
-        fitted = FEATURES[found.input].fit(found.content(source, bad_lines), config, bad_lines)
+        check_effects(config, given, input=found.input, beside="nothing")
+        features = features_for(found.input, config.embed)
+        fitted = features.fit(found.content(source, bad_lines), config, bad_lines)
     return TrainingData(fitted.features, fitted.rows, fitted.Y, fitted.labels, bad_lines, found.name)
 
 
@@ -91,8 +92,9 @@ def _read_memory(
     if Y is None:
         raise DataError("Y is missing: give the labels of each row, or the path of a file as X")
     input = input_in_memory(X)
-    check_effects(config, given, input=input)
-    features, _, rows, _ = FEATURES[input].fit(FEATURES[input].content(X), config)
+    check_effects(config, given, **FEATURES[input].facts_of(X))
+    kind = features_for(input, config.embed)
+    features, _, rows, _ = kind.fit(kind.content(X), config)
     labels, names = label_rows(Y, label_names, n_rows=rows.n_rows)
     if len(labels.indices) and labels.indices.min() < 0:
         row = int(np.searchsorted(labels.indptr, np.argmin(labels.indices), side="right")) - 1
