@@ -53,7 +53,7 @@ def train(
     """Train a model on a file, or on texts or vectors with their labels.
 
     ``X`` is the path of a data file with labels (``-``: standard input), of a folder of them, a pattern such
-    as ``"part-*.csv"``, or a list of ``pathlib.Path`` objects; or a list of texts or a sparse or dense matrix;
+    as ``"part-*.csv"``, or a list of ``pathlib.Path`` objects; or a list of texts, a sparse or dense matrix;
     then ``Y`` is a list of lists of labels or an indicator matrix, and ``label_names`` may give the names of
     the labels in the order of their ids (of the matrix' columns). The columns are those of CSV and Parquet
     files, ``label_separator`` stands between labels in one string. ``parameters`` are those of
