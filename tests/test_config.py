@@ -85,7 +85,8 @@ def test_numbers_are_finite_numbers(parameter: Parameter, value: Any) -> None:
 @pytest.mark.parametrize("parameter", [p for p in ALL if p.choices], ids=ids)
 def test_choices(parameter: Parameter) -> None:
     for choice in parameter.choices:
-        assert getattr(make_config({parameter.name: choice, **enabling(parameter)}), parameter.name) == choice
+        given = enabling(parameter) | ({"solver": "active"} if choice == "hinge" else {})
+        assert getattr(make_config({parameter.name: choice, **given}), parameter.name) == choice
     if parameter.open_choice:
         assert getattr(make_config({parameter.name: "some/file"}), parameter.name) == "some/file"
     else:
@@ -112,6 +113,8 @@ def test_presets_are_valid(name: str) -> None:
 def test_the_paper_preset_is_the_papers_algorithm() -> None:
     config = make_config(preset="paper")
     assert (config.optimizer, config.batch_size, config.arity, config.max_leaves) == ("sgd", 1, 2, 100)
+    assert config.l2 > 0
+    assert (config.idf, config.row_norm, config.dim, config.epochs) == (True, "mean", 500, 30)
 
 
 def test_the_fasttext_preset_is_fasttexts_hierarchical_softmax() -> None:
@@ -213,7 +216,7 @@ def test_strings_that_cannot_be_parsed(name: str, value: str, message: str) -> N
 def test_needs_are_of_parameters_that_are_known(parameter: Parameter) -> None:
     for need in parameter.needs:
         for name, wanted in need.any_of.items():
-            if name == "input":
+            if name in ("input", "beside"):
                 assert set(wanted) <= {"text", "vectors"}
             else:
                 for value in wanted:

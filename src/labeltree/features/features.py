@@ -47,6 +47,15 @@ class Features(ABC):
         """Whether what someone has in memory can only be meant for these."""
         return False
 
+    def facts(self) -> dict[str, str]:
+        """What the effect of parameters depends on, besides other parameters."""
+        return {"input": self.input, "beside": "nothing"}
+
+    @classmethod
+    def facts_of(cls, X: Any) -> dict[str, str]:
+        """So of what someone has in memory."""
+        return {"input": cls.input, "beside": "nothing"}
+
     @classmethod
     @abstractmethod
     def content(cls, X: Any) -> Any:

@@ -59,6 +59,9 @@ ADDED: dict[int, dict[str, Any]] = {
         forest_prune=0.2,
         forest_propensity=False,
         forest_tail=0.0,
+        initial_range=0.1,
+        embed="none",
+        dense_weight=0.3,
     ),
 }
 

@@ -54,8 +54,11 @@ def jobs() -> dict[str, Callable[[], None]]:
 
 
 def _train_nodes(kind: str, link: str) -> None:
+    from labeltree.config import Config, effective
+
     for method in KINDS[kind].methods:
-        _train(nodes=kind, link=link, arity=3, max_leaves=3, **method)
+        if method.keys() <= effective(Config(nodes=kind, link=link, **method)).keys():
+            _train(nodes=kind, link=link, arity=3, max_leaves=3, **method)
 
 
 def _ask_blank(kind: str, link: str) -> None:
@@ -128,6 +131,8 @@ def _formats() -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "data"
         for name, found in FORMATS.items():
+            if not found.example:
+                continue
             path.write_text(found.example)
             train(path, format=name).read(path, format=name)
         path.write_text("__label__a one:0.5 two:1\n__label__b two:1 three:2\n")

@@ -8,9 +8,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from labeltree.kernels.addresses import Matrix
+from labeltree.kernels.lanes import LANES
 
-LANES = 16  # columns of weights are padded to whole vectors of the processor ...
-FEW_LANES = 4  # ... or, as in binary trees, to a short one
+# Columns of weights are padded to whole vectors (LANES) or, as in binary trees, to a short one.
+FEW_LANES = 4
 
 
 def padded(n_children: ArrayLike) -> NDArray[np.int64]:
@@ -64,6 +65,13 @@ class SquaredHinge(NamedTuple):
     l1: np.float32
 
 
+class Hinge(NamedTuple):
+    """minimise |w|²/2 + l1 |w| + cost * sum of max(0, 1 - y w·x), in the dual."""
+
+    cost: np.float32
+    l1: np.float32
+
+
 class LogLoss(NamedTuple):
     """minimise |w|²/2 + l1 |w| + cost * sum of log(1 + exp(-y w·x)), in the dual."""
 
@@ -94,6 +102,31 @@ class OnlineSoftmax(NamedTuple):
     power: np.float32
     l2: np.float32
     l1: np.float32  # always 0
+
+
+class Columns(NamedTuple):
+    """The rows of one parent by feature, without the bias."""
+
+    indptr: NDArray[np.int64]  # (n_features + 1,)
+    rows: NDArray[np.int32]
+    values: NDArray[np.float32]
+
+
+class Work(NamedTuple):
+    """What the training of one child on an active set works on; the children of a task share it in turn."""
+
+    total: NDArray[np.float64]  # (n_features + 1,) sum of dual * y * x, with the bias; blank: 0
+    touched: NDArray[np.int32]  # (n_features + 1,) places of it that may not be 0
+    is_touched: NDArray[np.bool_]  # (n_features + 1,) blank: False
+    dual: NDArray[np.float64]  # (n_examples,) blank: 0
+    sign: NDArray[np.float32]  # (n_examples,) blank: -1
+    active: NDArray[np.int32]  # (n_examples,) those in the active set
+    is_active: NDArray[np.bool_]  # (n_examples,) blank: False
+    score: NDArray[np.float64]  # (n_examples,)
+    found: NDArray[np.int32]  # (n_examples,) those that might come in ...
+    violation: NDArray[np.float32]  # (n_examples,) ... and how far they are within the margin
+    violation_bits: NDArray[np.int32]  # (n_examples,) the same memory
+    random: NDArray[np.uint64]  # (1,)
 
 
 class Chunk(NamedTuple):

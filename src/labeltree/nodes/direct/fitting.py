@@ -28,13 +28,7 @@ class _Floats(NamedTuple):
 
 def fit_direct(given: FitInput) -> Fit:
     """Train each chunk of siblings on the rows of their parent."""
-    n_nodes, n_features = given.tree.n_nodes, given.rows.X.n_columns
-    n_bytes = 4 * n_nodes * n_features
-    if n_bytes > MOST_BYTES:
-        raise TrainingError(
-            f"direct nodes keep a number for each of {n_features:,} features and {n_nodes:,} nodes, "
-            f"{n_bytes / 1e9:.0f} GB here; use nodes='sparse', which are made for many features"
-        )
+    check_size(given.tree.n_nodes, given.rows.X.n_columns)
     plan, solved = plan_and_solve(given, _solve)
     whole = _assemble(plan, {number: found[-1] for number, found in solved.items()})
     if not np.any(plan.rows.held_out):
@@ -42,20 +36,30 @@ def fit_direct(given: FitInput) -> Fit:
     return Fit(whole, _assemble(plan, {number: found[0] for number, found in solved.items()}))
 
 
+def check_size(n_nodes: int, n_features: int) -> None:
+    """Refuse weights that are too many to keep."""
+    n_bytes = 4 * n_nodes * n_features
+    if n_bytes > MOST_BYTES:
+        raise TrainingError(
+            f"direct nodes keep a number for each of {n_features:,} features and {n_nodes:,} nodes, "
+            f"{n_bytes / 1e9:.0f} GB here; use nodes='sparse', which are made for many features"
+        )
+
+
 def _solve(task: Task) -> list[_Floats]:
     """Without the held-out rows, if there are any, and with all."""
-    return [_floats(task, weights) for weights in train(task)]
+    return [_floats(task, *trained) for trained in train(task)]
 
 
-def _floats(task: Task, weights: NDArray[np.float32]) -> _Floats:
+def _floats(task: Task, features: NDArray[np.int32], weights: NDArray[np.float32], l1: float) -> _Floats:
     """A copy, as training goes on with the weights; behind those of the features stands that of the bias."""
-    n_features, n_children = len(task.material.features), len(task.is_learned)
-    size = np.abs(weights[:, :n_children]) - np.float32(task.method.l1)
+    n_features, n_children = len(features), len(task.is_learned)
+    size = np.abs(weights[:, :n_children]) - np.float32(l1)
     shrunk = np.copysign(np.maximum(size, 0), weights[:, :n_children])
     if not are_usable(shrunk):
         raise task.solver.diverged(task.config)
     bias = shrunk[n_features:].sum(axis=0) * np.float32(task.config.bias)
-    return _Floats(task.material.features, np.ascontiguousarray(shrunk[:n_features].T), bias)
+    return _Floats(features, np.ascontiguousarray(shrunk[:n_features].T), bias)
 
 
 def _assemble(plan: Plan, solved: dict[int, _Floats]) -> DirectParameters:

@@ -26,7 +26,13 @@ _PRODUCTS_PER_SECOND = 5e8
 class _Sparse(NodeKind):
     name = "sparse"
     scores_alike = keeps_map = True
-    methods = ({}, {"loss": "log"}, {"solver": "sgd"})
+    methods = (
+        {},
+        {"loss": "log"},
+        {"solver": "active", "loss": "squared-hinge"},
+        {"solver": "active", "loss": "hinge"},
+        {"solver": "sgd"},
+    )
 
     def takes(self, link: Link) -> bool:
         return link.sparse_loss is not None
@@ -52,7 +58,8 @@ class _Sparse(NodeKind):
         return parameters._replace(calibration=map)
 
     def assumes_odds(self, config: Config) -> bool:
-        from labeltree.nodes.sparse.solvers import AS_THEY_ARE, solver_of
+        from labeltree.nodes.sparse.solver import AS_THEY_ARE
+        from labeltree.nodes.sparse.solvers import solver_of
 
         return solver_of(config).log_odds != AS_THEY_ARE
 
@@ -85,8 +92,8 @@ class _Sparse(NodeKind):
         are_together = LINKS[config.link].picks_label
         n_columns = int(padded(shape.n_children if are_together else min(shape.n_children, CHUNK_CHILDREN)))
         n_examples = len(Y.indices) if are_together else X.n_rows
-        n_duals = solver_of(config).n_duals(n_examples)
-        task_bytes = 4 * n_columns * (X.n_columns + n_duals) + 8 * n_entries
+        working = solver_of(config).working_bytes(n_columns, X.n_columns, n_examples, n_entries)
+        task_bytes = working + 8 * n_entries
         positive_bytes = 4 * len(Y.indices) * (shape.depth + 1)
         training_bytes = kept + task_bytes + positive_bytes  # kept twice: also without the held-out rows
         return Needs(kept, training_bytes, _cpu_seconds(rows, shape, config))

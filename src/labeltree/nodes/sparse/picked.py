@@ -14,7 +14,7 @@ from labeltree.errors import TrainingError
 from labeltree.kernels.sparse.arrays import padded
 from labeltree.nodes.sparse.gathering import Material, Scratch, gather_rows
 from labeltree.nodes.sparse.plan import Plan
-from labeltree.nodes.sparse.solvers import Solver
+from labeltree.nodes.sparse.solver import Solver
 
 MOST_BYTES = 4 << 30  # that the weights and variables of one parent's children may take
 

@@ -10,12 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labeltree.config import Config
-from labeltree.kernels.sparse.arrays import State
 from labeltree.nodes.sparse.gathering import Material, Scratch, gather_parent
 from labeltree.nodes.sparse.packing import NotFinite, PackedChunk, pack_chunk
 from labeltree.nodes.sparse.picked import gather_copies
 from labeltree.nodes.sparse.plan import Plan
-from labeltree.nodes.sparse.solvers import Method, Solver, solver_of
+from labeltree.nodes.sparse.solver import Solver, Trained
+from labeltree.nodes.sparse.solvers import solver_of
 
 _RANDOM_STEP = 0x9E3779B97F4A7C15  # between the random numbers of two chunks
 
@@ -25,7 +25,6 @@ class Task(NamedTuple):
 
     config: Config  # resolved
     solver: Solver
-    method: Method
     random: int  # first state of its random numbers
     prune: float  # weights closer to 0 are dropped
     columns: NDArray[np.int32]  # (n_chunks + 1,) the first child of each chunk
@@ -56,7 +55,6 @@ def gather_siblings(plan: Plan, starts: NDArray[np.int32], chunk: int, scratch: 
     return Task(
         config=plan.config,
         solver=solver,
-        method=solver.kernel_method(plan.config),
         random=plan.seed ^ (chunk + 1) * _RANDOM_STEP % 2**64,
         prune=plan.prune,
         columns=starts - starts[0],
@@ -67,53 +65,30 @@ def gather_siblings(plan: Plan, starts: NDArray[np.int32], chunk: int, scratch: 
 
 def solve(task: Task) -> Solved:
     """A function of the task alone: wherever it runs, it gives the same bytes."""
-    packed = [_pack(task, weights) for weights in train(task)]
+    packed = [_pack(task, trained) for trained in train(task)]
     return Solved(packed[0], packed[-1])
 
 
-def train(task: Task) -> Iterator[NDArray[np.float32]]:
-    """The weights (n_features, n_columns) before the held-out rows join, if there are any, and at the end.
-
-    Both are one array, which training goes on with.
-    """
-    examples, features, positive_weight, _ = task.material
-    n_weights = len(features) + (task.config.bias > 0)
-    state = task.solver.first_state(examples, n_weights, positive_weight, task.random)
-    n_passes = task.solver.most_passes(task.config)
-    if np.any(examples.held_out):
-        n_done = _make_passes(task, state, max(1, n_passes - 1), False)
-        yield state.weights
-        n_passes = max(1, n_passes - n_done)
-        state.is_active[:] = True
-    _make_passes(task, state, n_passes, True)
-    yield state.weights
+def train(task: Task) -> Iterator[Trained]:
+    """The weights before the held-out rows join, if there are any, and at the end."""
+    return task.solver.train(task.material, task.config, task.random)
 
 
-def _make_passes(task: Task, state: State, n_passes: int, with_held_out: bool) -> int:
-    """At most so many; how many there were. Those with the held-out rows are the last ones."""
-    from labeltree.kernels.sparse.passes import train_passes
-
-    examples, visits = task.material.examples, task.material.visits
-    tolerance = task.solver.tolerance(task.config, state.weights.shape[1], with_held_out)
-    if visits is None:
-        return train_passes(task.method, examples, state, n_passes, tolerance, with_held_out)
-    for bits in visits[-n_passes:] if with_held_out else visits[:n_passes]:
-        order = np.flatnonzero(np.unpackbits(bits, count=len(examples.weight)))
-        train_passes(task.method, examples, state._replace(order=order), 1, tolerance, with_held_out)
-    return n_passes
-
-
-def _pack(task: Task, weights: NDArray[np.float32]) -> list[PackedChunk]:
+def _pack(task: Task, trained: Trained) -> list[PackedChunk]:
     if len(task.columns) == 2:
-        return [_pack_chunk(task, weights, task.is_learned)]
+        return [_pack_chunk(task, trained, task.is_learned)]
     return [
-        _pack_chunk(task, np.ascontiguousarray(weights[:, begin:end]), task.is_learned[begin:end])
+        _pack_chunk(
+            task,
+            trained._replace(weights=np.ascontiguousarray(trained.weights[:, begin:end])),
+            task.is_learned[begin:end],
+        )
         for begin, end in pairwise(task.columns)
     ]
 
 
-def _pack_chunk(task: Task, weights: NDArray[np.float32], is_learned: NDArray[np.bool_]) -> PackedChunk:
-    features, l1 = task.material.features, float(task.method.l1)
+def _pack_chunk(task: Task, trained: Trained, is_learned: NDArray[np.bool_]) -> PackedChunk:
+    features, weights, l1 = trained
     try:
         return pack_chunk(weights, features, is_learned, l1, task.prune, task.config.bias)
     except NotFinite:
