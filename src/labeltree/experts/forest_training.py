@@ -1,7 +1,7 @@
 """How a forest is grown: tree by tree, each from all rows and a seed of its own.
 
-Where rows are held out, a third as many trees are grown without them, to be judged by them: the first few decide
-whether a forest pays beside the other experts.
+Where rows are held out, a third as many trees are grown without them, to be judged by them: the first few
+decide whether a forest pays beside the other experts.
 """
 
 from __future__ import annotations
