@@ -192,9 +192,8 @@ def judge_labels(groups: Sequence[Group]) -> str:
     named = f" ({', '.join(behind)})" * bool(behind)
     return (
         f"So the paper's order, all three parts together on top, is **{verdict}** where there are many "
-        f"labels: they are best at {places}; behind at P@1 by more than twice the standard error of a difference on "
-        f"{len(behind)} of {len(many)}{named}. Of the gains of the "
-        f"parts, {parts}."
+        f"labels: they are best at {places}; behind at P@1 by more than twice the standard error of a "
+        f"difference on {len(behind)} of {len(many)}{named}. Of the gains of the parts, {parts}."
     )
 
 
