@@ -65,4 +65,5 @@ def describe_method(groups: Sequence[Group]) -> list[str]:
             f" {' and '.join(numbered)}: features are numbered columns without words; a column's value takes "
             "the place of the count, and its IDF is that of the rows in which it is not 0."
         )
-    return [*map(describe_sets, groups), method, *map(describe_tuning, groups), weights]
+    notes = [f"{group.title.capitalize()}: {group.scale.note}" for group in groups if group.scale.note]
+    return [*map(describe_sets, groups), method, *map(describe_tuning, groups), weights, *notes]

@@ -174,19 +174,34 @@ def explain(groups: Sequence[Group]) -> str:
 
 def judge_labels(groups: Sequence[Group]) -> str:
     """What the sets of many labels say of the paper's order, if there are any."""
-    many = [found for group in groups if group.title == MANY for found in group_precisions(group).values()]
+    many = {name: data for group in groups if group.title == MANY for name, data in group.found.items()}
     if not many:
         return "No set of many labels was run, so this is not tested."
-    n_top = sum(best_variants(found, 0) == [FULL] for found in many)
-    helping = [
-        component.title for component in COMPONENTS if all(gain(found, component, 0) > 0 for found in many)
-    ]
-    verdict = "refuted" if n_top == 0 else "confirmed" if n_top == len(many) else "partly confirmed"
-    parts = f"{', '.join(helping)} above 0 on every one of them" if helping else "none helps on all of them"
+    results = {name: precisions(data) for name, data in many.items()}
+    tops = [sum(best_variants(found, metric) == [FULL] for found in results.values()) for metric in range(3)]
+    behind = [name for name, data in many.items() if is_clearly_behind(data)]
+    if tops[0] == len(many):
+        verdict = "confirmed"
+    elif len(behind) == len(many):
+        verdict = "refuted"
+    else:
+        verdict = "partly confirmed" if any(tops) else "not confirmed"
+    helping = [c.title for c in COMPONENTS if all(gain(found, c, 0) > 0 for found in results.values())]
+    parts = f"{', '.join(helping)} above 0 on every one of them" if helping else "none above 0 on all of them"
+    places = ", ".join(f"{title} on {n} of {len(many)}" for title, n in zip(TITLES, tops, strict=True))
+    named = f" ({', '.join(behind)})" * bool(behind)
     return (
         f"So the paper's order, all three parts together on top, is **{verdict}** where there are many "
-        f"labels: on {n_top} of {len(many)} sets. Of the gains of the parts, {parts}."
+        f"labels: they are best at {places}; behind at P@1 by more than twice the standard error of a "
+        f"difference on {len(behind)} of {len(many)}{named}. Of the gains of the parts, {parts}."
     )
+
+
+def is_clearly_behind(data: DataSet) -> bool:
+    """Whether another variant's P@1 is higher by more than twice the standard error of a difference."""
+    found = precisions(data)
+    lead = max(values[0] for values in found.values()) - found[FULL][0]
+    return lead > 2 * math.sqrt(2) * standard_error(found[FULL][0], data[FULL].final[0]["n_judged"])
 
 
 def draw(data: Mapping[str, DataSet], path: Path) -> list[str]:

@@ -53,6 +53,7 @@ class Scale(NamedTuple):
     grid: Grid
     rows: Mapping[str, int]  # by stage: how many rows are drawn from a file that has more; all if not given
     most_seeds: int | None = None  # of the final runs
+    note: str = ""  # what to think of it
 
 
 class Outcome(NamedTuple):
