@@ -58,7 +58,7 @@ ADDED: dict[int, dict[str, Any]] = {
         forest_cost=0.0,
         forest_prune=0.2,
         embed="none",
-        dense_weight=0.3,
+        dense_weight=0.15,
     ),
 }
 
