@@ -148,7 +148,7 @@ class Config:
         needs=(_TEXT, _COUNTED_WORDS),
     )
     dense_weight: float = _parameter(
-        0.3,
+        0.15,
         "Weight of dense vectors, embedded or given beside the rows ([X, vectors] in Python).",
         low=0.0,
         high=1e3,

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.reading import read_blocks, rows_of
 
 import labeltree
 from labeltree.data.bad_lines import BadLines
@@ -13,7 +14,6 @@ from labeltree.data.columns import Columns
 from labeltree.data.formats import detect_format
 from labeltree.data.opening import Source
 from labeltree.errors import DataError, MissingPackageError, ParameterError
-from tests.support.reading import read_blocks, rows_of
 
 pyarrow = pytest.importorskip("pyarrow")
 from pyarrow import parquet  # noqa: E402

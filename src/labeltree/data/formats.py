@@ -11,7 +11,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from labeltree.data.columns import Columns
-from labeltree.errors import ParameterError, show
+from labeltree.errors import DataError, ParameterError, show
 from labeltree.parameter import said
 from labeltree.table import Entry, Table
 
@@ -73,9 +73,12 @@ class Format(ABC):
         need them.
         """
 
-    @abstractmethod
     def joined(self, contents: Iterator[Any]) -> Any:
         """The contents of several files of this input, one after another, as that of one."""
+        content = next(contents)
+        for _ in contents:
+            raise DataError(f"files of format {self.name} cannot be joined; give one")
+        return content
 
     def may_begin(self, word: bytes) -> bool:
         """Whether this may be the first word of a file, of which only the input is known."""

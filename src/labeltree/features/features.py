@@ -42,6 +42,11 @@ class Features(ABC):
         """The first so many columns say how similar rows are."""
         return self.n_columns
 
+    @property
+    def n_sparse(self) -> int:
+        """The first so many columns, of which a row has few."""
+        return self.n_columns
+
     @classmethod
     def recognises(cls, X: Any) -> bool:
         """Whether what someone has in memory can only be meant for these."""

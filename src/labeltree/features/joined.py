@@ -45,6 +45,10 @@ class JoinedFeatures(Features):
     def n_compared(self) -> int:
         return self.base.n_compared
 
+    @property
+    def n_sparse(self) -> int:
+        return self.base.n_columns
+
     def facts(self) -> dict[str, str]:
         return self.base.facts() | {"beside": "vectors"}
 

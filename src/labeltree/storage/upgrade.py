@@ -61,7 +61,7 @@ ADDED: dict[int, dict[str, Any]] = {
         forest_tail=0.0,
         initial_range=0.1,
         embed="none",
-        dense_weight=0.3,
+        dense_weight=0.15,
     ),
 }
 

@@ -53,12 +53,13 @@ def train(
     """Train a model on a file, or on texts or vectors with their labels.
 
     ``X`` is the path of a data file with labels (``-``: standard input), of a folder of them, a pattern such
-    as ``"part-*.csv"``, or a list of ``pathlib.Path`` objects; or a list of texts, a sparse or dense matrix;
-    then ``Y`` is a list of lists of labels or an indicator matrix, and ``label_names`` may give the names of
-    the labels in the order of their ids (of the matrix' columns). The columns are those of CSV and Parquet
-    files, ``label_separator`` stands between labels in one string. ``parameters`` are those of
-    :class:`labeltree.config.Config`. The callback gets a :class:`~labeltree.experts.job.Progress` again and
-    again, one call at a time, but maybe from another thread; what it raises ends the training.
+    as ``"part-*.csv"``, or a list of ``pathlib.Path`` objects; or a list of texts, a sparse or dense matrix,
+    or a pair of one of these and dense vectors beside it; then ``Y`` is a list of lists of labels or an
+    indicator matrix, and ``label_names`` may give the names of the labels in the order of their ids (of the
+    matrix' columns). The columns are those of CSV and Parquet files, ``label_separator`` stands between
+    labels in one string. ``parameters`` are those of :class:`labeltree.config.Config`. The callback gets a
+    :class:`~labeltree.experts.job.Progress` again and again, one call at a time, but maybe from another
+    thread; what it raises ends the training.
     ``progress=True`` shows the bar of the command line on a terminal or in a notebook, and lines elsewhere.
     Stages are logged as "labeltree". ``card`` are facts to keep with the model, such as
     ``{"licence": "CC0-1.0"}``.
@@ -120,7 +121,9 @@ def _usable_rows(
 def _make_job(data: TrainingData, rows: TrainingRows, config: Config, pool: Pool) -> TrainingJob:
     """What the config leaves to the data is chosen here, once."""
     kinds = KINDS.parts_of(config.nodes)
-    facts = Facts(rows.Y.n_labels, rows.Y.examples_per_label, len(rows.X.indices))
+    # Dense vectors do not change which tree is the best: who adds them gets the one without.
+    n_entries = int(np.count_nonzero(rows.X.indices < data.features.n_sparse))
+    facts = Facts(rows.Y.n_labels, rows.Y.examples_per_label, n_entries)
     return TrainingJob(
         rows=rows,
         label_names=data.labels.strings(),
