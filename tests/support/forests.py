@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from numpy.typing import NDArray
 
 from labeltree.data.rows import LabelRows, SparseRows, pointers
 from labeltree.kernels.forest.arrays import Scratch
+from labeltree.parallel import Pool
 
 
 def random_problem(
@@ -26,6 +29,20 @@ def random_problem(
     Y = LabelRows(pointers(np.bincount(label_rows, minlength=n_rows)), labels.astype(np.int32), n_labels)
     weight = random.choice([0.5, 1.0, 2.0], n_rows).astype(np.float32)
     return X, Y, weight, dense.astype(np.float64)
+
+
+N_ROWS, N_COLUMNS, N_LABELS = 150, 20, 25
+NONE, POOL = np.empty(0, np.int64), Pool(1)
+ROWS = random_problem(N_ROWS, N_COLUMNS, N_LABELS, seed=9)[0]
+
+
+def row_of(X: SparseRows, i: int, n_columns: int = N_COLUMNS) -> dict[int, float]:
+    """The first columns of a row, of length 1."""
+    part = slice(X.indptr[i], X.indptr[i + 1])
+    pairs = zip(X.indices[part].tolist(), X.values[part].tolist(), strict=True)
+    row = {column: value for column, value in pairs if column < n_columns}
+    length = math.sqrt(sum(value * value for value in row.values()))
+    return {column: value / length for column, value in row.items()}
 
 
 def make_scratch(n_rows: int, n_columns: int, n_labels: int, seed: int) -> Scratch:

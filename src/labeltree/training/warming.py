@@ -121,6 +121,7 @@ def _forest() -> None:
     for split in ("l1", "l2"):
         model = _train(trees=0, neighbours=0, forest=2, forest_split=split, forest_tail=0.2)
     _ask(model)
+    _ask(_train(neighbours=5, forest=2))
     pickle.loads(pickle.dumps(model)).predict(_TEXTS[:2], 1)
 
 

@@ -2,24 +2,17 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from support.forests import random_problem
+from support.forests import N_COLUMNS, N_LABELS, N_ROWS, NONE, POOL, ROWS, random_problem, row_of
 
 from labeltree.config import make_config
-from labeltree.data.rows import SparseRows, TrainingRows
+from labeltree.data.rows import TrainingRows
 from labeltree.experts.forest import ForestExpert
 from labeltree.experts.forest_training import Grower, GrownTree, join_trees
 from labeltree.kernels.forest.arrays import HALF_BITS, Trees
-from labeltree.parallel import Pool
 from labeltree.reference import forest as reference
-
-N_ROWS, N_COLUMNS, N_LABELS = 150, 20, 25
-NONE, POOL = np.empty(0, np.int64), Pool(1)
-ROWS = random_problem(N_ROWS, N_COLUMNS, N_LABELS, seed=9)[0]
 
 
 def grower(split: str = "l1", **parameters: int) -> tuple[Grower, NDArray[np.float64]]:
@@ -40,15 +33,6 @@ def decoded(trees: Trees) -> list[reference.Node]:
         children = (child, child + 1) if child else ()
         nodes.append(reference.Node(entries, float(trees.bias[number]), children))
     return nodes
-
-
-def row_of(X: SparseRows, i: int, n_columns: int = N_COLUMNS) -> dict[int, float]:
-    """The first columns of a row, of length 1."""
-    part = slice(X.indptr[i], X.indptr[i + 1])
-    pairs = zip(X.indices[part].tolist(), X.values[part].tolist(), strict=True)
-    row = {column: value for column, value in pairs if column < n_columns}
-    length = math.sqrt(sum(value * value for value in row.values()))
-    return {column: value / length for column, value in row.items()}
 
 
 def expert_of(trees: list[GrownTree], n_labels: int = N_LABELS) -> ForestExpert:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from kernels.forest.test_growing import N_COLUMNS, N_LABELS, N_ROWS, NONE, POOL, ROWS, row_of
-from support.forests import random_problem
+from support.forests import N_COLUMNS, N_LABELS, N_ROWS, NONE, POOL, ROWS, random_problem, row_of
 
 from labeltree.config import Config, make_config
 from labeltree.data.rows import TrainingRows
