@@ -569,7 +569,7 @@ PRESETS: dict[str, dict[str, Any]] = {
         neighbours=0,
     ),
     "fastxml": dict(trees=0, neighbours=0, forest=50),
-    "pfastrexml": dict(trees=0, neighbours=0, forest=50, forest_propensity=True, forest_tail=0.2),
+    "pfastrexml": dict(trees=0, neighbours=0, forest=50, forest_propensity=True, forest_tail=0.05),
 }
 
 
