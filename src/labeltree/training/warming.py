@@ -118,11 +118,21 @@ def _neighbours() -> None:
 
 
 def _forest() -> None:
+    """Alone, and with neighbours, where both list their labels."""
+    from labeltree.experts.by_rows import best_of_rows
+    from labeltree.experts.combination import equal_weights
+    from labeltree.experts.ensemble import Ensemble
+    from labeltree.query import make_query
+
     for split in ("l1", "l2"):
         model = _train(trees=0, neighbours=0, forest=2, forest_split=split, forest_tail=0.2)
     _ask(model)
-    _ask(_train(neighbours=5, forest=2))
     pickle.loads(pickle.dumps(model)).predict(_TEXTS[:2], 1)
+    rows = model.features.given_rows(_TEXTS[:2])
+    forest: Any = model.experts[0]
+    forest.leaves(rows[:3])
+    listing = [*model.experts, *_train(trees=0, neighbours=5).experts]
+    best_of_rows(Ensemble(listing, equal_weights(len(listing))), rows, make_query(1), 1)
 
 
 def _formats() -> None:
