@@ -58,8 +58,16 @@ class Point(NamedTuple):
         return {name: value for name, value in given.items() if name in kept}
 
 
-def _forest(split: str) -> dict[str, Any]:
-    return dict(forest=20, forest_leaf=5, forest_split=split)
+# Of forests alone: the data they are grown from, and how.
+FORESTS: dict[str, tuple[str, dict[str, Any]]] = {
+    "l1": ("text", dict(forest_split="l1")),
+    "l2": ("vectors", dict(forest_split="l2")),
+    "tail": ("text", dict(forest_propensity=True, forest_tail=0.2)),
+}
+
+
+def _forest(method: str) -> dict[str, Any]:
+    return dict(forest=20, forest_leaf=5) | FORESTS[method][1]
 
 
 def _methods(nodes: str) -> dict[str, dict[str, Any]]:
@@ -77,8 +85,8 @@ def _points() -> Iterator[Point]:
                 yield Point("vectors", tree, nodes, usual.link, first, 1)
         for method in others:
             yield from _with_each_link(usual.tree, nodes, method)
-    for split in ("l1", "l2"):
-        yield Point("text" if split == "l1" else "vectors", usual.tree, usual.nodes, usual.link, split, 0)
+    for method, (features, _) in FORESTS.items():
+        yield Point(features, usual.tree, usual.nodes, usual.link, method, 0)
 
 
 def _with_each_link(tree: str, nodes: str, method: str) -> Iterator[Point]:

@@ -1,13 +1,14 @@
 """Choosing parameters without the test rows: nine tenths of the training file train, the rest judges.
 
     python -m benchmarks.validate --data bibtex,debian-debtags --set C=0.5,0.7,1 --set arity=16,32 --seeds 1,2
-                                  [--preset NAME]
+    python -m benchmarks.validate --data wordnet-hypernyms --preset paper --set lr=0.1,0.2 --rows 20000
 
 Every combination of the values is trained on every data set with every seed, and a table shows the means over
 seeds and, last, over data sets. The rows held out are contiguous blocks, because neighbours in a file are
 often relatives (debian-debtags: packages of one source); another seed holds out other blocks. With
 `--split rows` they are single rows, drawn at random, whose relatives may be trained on: test files of either
-kind are met. CPU time is that of training without reading, kernels compiled before.
+kind are met. `--rows` draws so many rows of larger files first, which are then split. CPU time is that of
+training without reading, kernels compiled before.
 """
 
 from __future__ import annotations
@@ -36,6 +37,7 @@ from labeltree.parameter import Parameter, parsed
 K = 5
 PARTS = 10  # one of them is held out
 BLOCKS_PER_PART = 10
+SAMPLE_SEED = 1  # one sample for all that are compared
 WARM_UP_ROWS = 500
 TITLES = ("P@1", "P@3", "P@5", "ECE@5", "train CPU s", "model MB")
 
@@ -60,17 +62,37 @@ class Result(NamedTuple):
 
 def split(source: Path, folder: Path, seed: int, kind: str = "blocks") -> Split:
     """Write both parts of a training file; which blocks or rows are held out depends on the seed."""
-    lines = source.read_bytes().splitlines(keepends=True)
-    header = _xmlc_header(lines[0]) if lines else []
-    rows = lines[1:] if header else lines
+    header, rows = _read(source)
     is_held_out = SPLITS[kind](len(rows), seed)
     kept = [row for row, out in zip(rows, is_held_out, strict=True) if not out]
     held_out = [row for row, out in zip(rows, is_held_out, strict=True) if out]
     found = Split(folder / f"{source.stem}.{seed}.train.txt", folder / f"{source.stem}.{seed}.held-out.txt")
     for path, chosen in zip(found, (kept, held_out), strict=True):
-        first = [b" ".join([str(len(chosen)).encode(), *header[1:]]) + b"\n"] if header else []
-        path.write_bytes(b"".join([*first, *chosen]))
+        _write(path, header, chosen)
     return found
+
+
+def sample(source: Path, folder: Path, n_rows: int) -> Path:
+    """A file of so many rows, drawn at random and in their order; the file itself if it has no more."""
+    header, rows = _read(source)
+    if len(rows) <= n_rows:
+        return source
+    drawn = np.sort(np.random.default_rng(SAMPLE_SEED).permutation(len(rows))[:n_rows])
+    path = folder / f"{source.stem}.{n_rows}.txt"
+    _write(path, header, [rows[i] for i in drawn])
+    return path
+
+
+def _read(source: Path) -> tuple[list[bytes], list[bytes]]:
+    """The header of an XMLC file, which others do not have, and the rows."""
+    lines = source.read_bytes().splitlines(keepends=True)
+    header = _xmlc_header(lines[0]) if lines else []
+    return header, lines[1:] if header else lines
+
+
+def _write(path: Path, header: Sequence[bytes], rows: Sequence[bytes]) -> None:
+    first = [b" ".join([str(len(rows)).encode(), *header[1:]]) + b"\n"] if header else []
+    path.write_bytes(b"".join([*first, *rows]))
 
 
 def _blocks(n_rows: int, seed: int) -> NDArray[np.bool_]:
@@ -174,15 +196,16 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument(
         "--set", action="append", default=[], metavar="NAME=VALUE,VALUE", help="a parameter of labeltree"
     )
-    parser.add_argument("--preset", choices=PRESETS, help="what the combinations begin with; default: none")
+    parser.add_argument("--preset", choices=PRESETS, help="what the values change; default: the defaults")
+    parser.add_argument("--rows", type=int, help="of larger files only so many rows, drawn at random")
     parser.add_argument("--seeds", default="1", help="comma-separated; default: 1")
     parser.add_argument("--split", choices=SPLITS, default="blocks", help="what is held out; default: blocks")
     parser.add_argument("--threads", type=int, default=1)
     chosen = parser.parse_args(argv)
     tried, varied = combinations(chosen.set)
-    seeds = [int(seed) for seed in chosen.seeds.split(",")]
     if chosen.preset:
         tried = [{"preset": chosen.preset, **combination} for combination in tried]
+    seeds = [int(seed) for seed in chosen.seeds.split(",")]
     fixed = {name: value for name, value in tried[0].items() if name not in varied}
     how = f"seeds {seeds}, {chosen.threads} thread(s), fixed: {fixed or 'defaults'}"
     print(f"held-out training rows ({chosen.split}), {how}")
@@ -195,6 +218,8 @@ def main(argv: Sequence[str] | None = None) -> None:
             except MissingData as error:
                 print(error)
                 continue
+            if chosen.rows:
+                source = sample(source, folder, chosen.rows)
             splits = {seed: split(source, folder, seed, chosen.split) for seed in seeds}
             for i, combination in enumerate(tried):
                 if not any(key[1] == i for key in results):

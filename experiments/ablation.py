@@ -1,15 +1,16 @@
 """What each part of the paper's system adds (Figure 1, Appendix E.3): eight variants, each tuned by itself.
 
-    python -m experiments.ablation [--data cooking-stackexchange,bibtex,debian-debtags,delicious]
-                                   [--seeds 1,2,3] [--output FOLDER] [--threads 1] [--quick]
+    python -m experiments.ablation [--data cooking-stackexchange,bibtex,...] [--seeds 1,2,3]
+                                   [--output FOLDER] [--threads 1] [--quick]
 
 Huffman tree or clustering, mean of the word vectors or weights by TF-IDF, no regularisation or L2. Each
 variant is trained with every point of the paper's grid on nine tenths of the training rows and judged by the
 rest, at a small dim. What does best there need not at the paper's dim, least of all the step size: so the
 best point of each step size is trained again on the same rows at the paper's dim. The best of these is
 trained on all training rows and judged on the test rows. Points that make training diverge are left out.
-Every run is kept in FOLDER/ablation.jsonl: started again, only missing ones are run, so the page can be
-written anew in a moment, even where the data is not.
+On sets of many labels the whole grid would take days: there a small one is tuned on a sample of the rows, and
+the dim stays small. Every run is kept in FOLDER/ablation.jsonl: started again, only missing ones are run, so
+the page can be written anew in a moment, even where the data is not.
 """
 
 from __future__ import annotations
@@ -24,18 +25,22 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import labeltree
-from benchmarks.validate import split
+from benchmarks.validate import sample, split
 from experiments.ablation_records import (
+    FEW,
     FIXED,
-    KEY,
+    MANY,
     METRICS,
     VARIANTS,
     DataSet,
     Grid,
+    Group,
     Outcome,
+    Scale,
     Variant,
     converged,
     finalists,
+    key_of,
     ranked,
     records_of,
 )
@@ -45,6 +50,7 @@ from experiments.sets import Defaults, Files, add_set_options, chosen_sets, run_
 from experiments.writing import command_of, output_folder, parser_of, write_csv
 from labeltree.config import Config
 from labeltree.data.bad_lines import BadLines
+from labeltree.data.formats import Reading
 from labeltree.data.rows import LabelRows, SparseRows
 from labeltree.errors import TrainingError
 from labeltree.features.counting import document_frequency, inverse_document_frequency
@@ -53,8 +59,9 @@ from labeltree.features.vectors import VectorFeatures
 from labeltree.metrics import evaluate
 from labeltree.training.data import read_training_data
 
+MANY_LABELS = ("wordnet-hypernyms", "llms4subjects-all", "acl-authors")
 DEFAULTS = Defaults(
-    data="cooking-stackexchange,bibtex,debian-debtags,delicious",
+    data=f"cooking-stackexchange,bibtex,debian-debtags,delicious,{','.join(MANY_LABELS)}",
     quick_data="words,numbers",
     seeds="1,2,3",
     quick_seeds="1,2",
@@ -62,7 +69,15 @@ DEFAULTS = Defaults(
 TUNING_SEED = 1  # of the rows held out, and of the runs they judge
 
 PAPER_GRID = Grid((0.05, 0.1, 0.5), (0.001, 0.002, 0.003), (20, 30, 40), 100, 500)
+SMALL_GRID = Grid((0.1, 0.5), (0.0003, 0.002), (20,), 100, 100)
 QUICK_GRID = Grid((0.1, 1.0), (0.001, 0.003), (4, 10), 8, 16)
+# By the title of the group on the page.
+SCALES = {
+    FEW: Scale(PAPER_GRID, {}),
+    MANY: Scale(SMALL_GRID, {"tune": 20_000, "final": 50_000}, 1),
+}
+QUICK_SCALES = {FEW: Scale(QUICK_GRID, {}), MANY: Scale(QUICK_GRID, {"tune": 600})}
+QUICK_MANY_LABELS = ("numbers",)
 
 
 class Rows(NamedTuple):
@@ -85,7 +100,7 @@ def prepare(train: Path, judge: Path, weights: str) -> Rows:
     config = Config(**PLAIN | settings)
     data = read_training_data(train, None, config)
     features, X = data.features, data.X
-    judged_X, judged_Y = read_rows(features, data.labels, judge, "auto", BadLines())
+    judged_X, judged_Y = read_rows(features, data.labels, judge, Reading(), BadLines())
     if not isinstance(features, VectorFeatures):
         return Rows(X, data.Y, judged_X, judged_Y, "text")
     idf = np.ones(X.n_columns, np.float32)
@@ -132,22 +147,30 @@ class Runner:
         self._rows = functools.lru_cache(maxsize=2)(self._prepare)
 
     def __call__(self, key: Mapping[str, Any]) -> Record:
-        rows = self._rows(key["data"], key["stage"], key["weights"])
+        rows = self._rows(key["data"], key["stage"], key["weights"], key.get("rows"))
         return fit_and_judge(rows, key, self._threads)
 
-    def _prepare(self, data: str, stage: str, weights: str) -> Rows:
+    def _prepare(self, data: str, stage: str, weights: str, n_rows: int | None) -> Rows:
         train, test = self._files(data)
+        if n_rows is not None:
+            train = sample(train, self._folder, n_rows)
         if stage == "final":
             return prepare(train, test, weights)
         return prepare(*split(train, self._folder, TUNING_SEED), weights)
 
 
-def points(data: str, variant: Variant, grid: Grid) -> list[Record]:
+def drawn(scale: Scale, stage: str) -> Record:
+    """The part of a key that says how many rows are drawn; nothing where all are used."""
+    return {"rows": scale.rows[stage]} if stage in scale.rows else {}
+
+
+def points(data: str, variant: Variant, scale: Scale) -> list[Record]:
     """The keys of a variant's tuning."""
+    grid = scale.grid
     strengths = grid.l2 if variant.has_l2 else (0.0,)
     return [
         dict(stage="tune", data=data, tree=variant.tree, weights=variant.weights, l2=l2, lr=lr, epochs=epochs,
-             dim=grid.tuning_dim, seed=TUNING_SEED)
+             dim=grid.tuning_dim, seed=TUNING_SEED, **drawn(scale, "tune"))
         for l2, lr, epochs in itertools.product(strengths, grid.lr, grid.epochs)
     ]  # fmt: skip
 
@@ -159,20 +182,21 @@ class Tuned(NamedTuple):
     finalists: list[Record]
 
 
-def tune(ledger: Ledger, runner: Run, data: str, variant: Variant, grid: Grid) -> Tuned:
+def tune(ledger: Ledger, runner: Run, data: str, variant: Variant, scale: Scale) -> Tuned:
     """The whole grid at the tuning dim, then the best point of each step size at the final one."""
-    title = f"{data}, {variant.title}"
-    tuning = run_missing(ledger, points(data, variant, grid), runner, title)
+    title, grid = f"{data}, {variant.title}", scale.grid
+    tuning = run_missing(ledger, points(data, variant, scale), runner, title)
     again = run_missing(ledger, finalists(tuning, grid), runner, f"{title}, dim {grid.final_dim}")
     return Tuned(tuning, again)
 
 
-def finish(ledger: Ledger, runner: Run, tuned: Tuned, seeds: Sequence[int]) -> Outcome:
+def finish(ledger: Ledger, runner: Run, tuned: Tuned, seeds: Sequence[int], scale: Scale) -> Outcome:
     """Train the best finalist on all rows; the next best one if a seed diverges."""
     tried: list[list[Record]] = []
     for best in ranked(converged(tuned.finalists)):
-        chosen = {**{name: best[name] for name in KEY}, "stage": "final"}
-        keys = [{**chosen, "seed": seed} for seed in seeds]
+        chosen = {name: value for name, value in key_of(best).items() if name != "rows"}
+        chosen |= {"stage": "final", **drawn(scale, "final")}
+        keys = [{**chosen, "seed": seed} for seed in seeds[: scale.most_seeds]]
         final = run_missing(ledger, keys, runner, f"{best['data']}, final")
         if not any(record["diverged"] for record in final):
             return Outcome(*tuned, [run for runs in tried for run in runs], final)
@@ -181,11 +205,12 @@ def finish(ledger: Ledger, runner: Run, tuned: Tuned, seeds: Sequence[int]) -> O
     return Outcome(*tuned, [run for runs in tried[1:] for run in runs], tried[0])
 
 
-def run_set(ledger: Ledger, runner: Run, data: str, seeds: Sequence[int], grid: Grid) -> DataSet:
+def run_set(ledger: Ledger, runner: Run, data: str, seeds: Sequence[int], scale: Scale) -> DataSet:
     """All runs of one data set, in an order that reads each file seldom."""
     by_weights = sorted(VARIANTS, key=lambda variant: variant.weights)
-    tuned = {variant: tune(ledger, runner, data, variant, grid) for variant in by_weights}
-    return {variant: finish(ledger, runner, tuned[variant], seeds) for variant in VARIANTS}
+    tuned = {variant: tune(ledger, runner, data, variant, scale) for variant in by_weights}
+    done = {variant: finish(ledger, runner, tuned[variant], seeds, scale) for variant in by_weights}
+    return {variant: done[variant] for variant in VARIANTS}
 
 
 def generated_files(folder: Path, name: str) -> tuple[Path, Path]:
@@ -222,17 +247,26 @@ def main(argv: Sequence[str] | None = None) -> None:
     add_set_options(parser, DEFAULTS, "of the final runs, ")
     chosen = parser.parse_args(argv)
     folder = output_folder(chosen)
-    grid = QUICK_GRID if chosen.quick else PAPER_GRID
+    scales = QUICK_SCALES if chosen.quick else SCALES
     names, seeds = chosen_sets(chosen, DEFAULTS)
     ledger = Ledger(folder / "ablation.jsonl")
 
     def run(name: str, files: Files, scratch: Path) -> DataSet:
-        return run_set(ledger, Runner(files, scratch, chosen.threads), name, seeds, grid)
+        return run_set(ledger, Runner(files, scratch, chosen.threads), name, seeds, scales[title_of(name)])
 
     found = run_sets(names, generated_files if chosen.quick else None, run)
+    groups = [
+        Group(title, scale, {name: data for name, data in found.items() if title_of(name) == title})
+        for title, scale in scales.items()
+    ]
     command = command_of("ablation", chosen, "data", "seeds")
     write_csv(folder / "ablation.csv", [record for data in found.values() for record in records_of(data)])
-    print(write(folder, found, grid, command))
+    print(write(folder, [group for group in groups if group.found], command))
+
+
+def title_of(name: str) -> str:
+    """Of the group that a data set belongs to."""
+    return MANY if name in (*MANY_LABELS, *QUICK_MANY_LABELS) else FEW
 
 
 if __name__ == "__main__":

@@ -8,14 +8,15 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from benchmarks.report import aligned
+from experiments.ablation_method import describe_method, n_groups
 from experiments.ablation_records import (
     COMPONENTS,
-    FIXED,
     FULL,
+    MANY,
     METRICS,
     VARIANTS,
     DataSet,
-    Grid,
+    Group,
     Precisions,
     Variant,
     best_variants,
@@ -23,7 +24,6 @@ from experiments.ablation_records import (
     gain,
     precisions,
     published,
-    seeds_of,
 )
 from experiments.ablation_tuning import (
     describe_diverged,
@@ -53,10 +53,14 @@ def result_table(data: DataSet) -> str:
 
 def describe_spread(found: Mapping[str, DataSet]) -> list[str]:
     """What the tables and bars show, if there is more than one seed."""
-    seeds = seeds_of(found)
-    if len(seeds) == 1:
+    n_seeds = max(len(data[FULL].final) for data in found.values())
+    if n_seeds == 1:
         return []
-    return [f"Mean ± standard deviation over {len(seeds)} seeds, the highest mean in bold; bars: the same."]
+    once = [name for name, data in found.items() if len(data[FULL].final) == 1]
+    told = f" (one on {', '.join(once)})" if once else ""
+    return [
+        f"Mean ± standard deviation over {n_seeds} seeds{told}, the highest mean in bold; bars: the same."
+    ]
 
 
 def published_table() -> str:
@@ -73,19 +77,26 @@ def published_table() -> str:
     return aligned(rows)
 
 
-def gain_table(results: Mapping[str, Precisions]) -> str:
-    """The mean gain of each component: our sets, their mean, and that of the paper's sets."""
+def gain_table(groups: Sequence[Group]) -> str:
+    """The mean gain of each component: our sets, the means of each group, and that of the paper's sets."""
     rows = [["data set", *(component.title for component in COMPONENTS)]]
-    groups = {name: [found] for name, found in results.items()}
-    groups["mean of these"] = list(results.values())
-    groups["mean of the paper's seven sets"] = list(published().values())
-    for name, group in groups.items():
+    sets: dict[str, list[Precisions]] = {}
+    for group in groups:
+        results = group_precisions(group)
+        sets |= {name: [found] for name, found in results.items()}
+        sets[f"mean of these, {group.title}"] = list(results.values())
+    sets["mean of the paper's seven sets"] = list(published().values())
+    for name, chosen in sets.items():
         cells = []
         for component in COMPONENTS:
-            gains = [statistics.fmean(gain(found, component, m) for found in group) for m in range(3)]
+            gains = [statistics.fmean(gain(found, component, m) for found in chosen) for m in range(3)]
             cells.append(" / ".join(f"{value:+.2f}" for value in gains))
         rows.append([name, *cells])
     return aligned(rows)
+
+
+def group_precisions(group: Group) -> dict[str, Precisions]:
+    return {name: precisions(data) for name, data in group.found.items()}
 
 
 def standard_error(percent: float, n_rows: int) -> float:
@@ -138,15 +149,43 @@ def judge_all(results: Mapping[str, Precisions]) -> list[str]:
     return lines
 
 
-def explain(found: Mapping[str, DataSet]) -> str:
-    """Why the order of the variants need not be the paper's."""
-    n_labels = [data[FULL].final[0]["n_labels"] for data in found.values()]
-    groups = [n_groups(n) for n in n_labels]
+def explain(groups: Sequence[Group]) -> str:
+    """Whether it is the number of labels that makes the order of the variants the paper's."""
+    shown = []
+    for group in groups:
+        n_labels = [data[FULL].final[0]["n_labels"] for data in group.found.values()]
+        n_leaf_groups = [n_groups(n) for n in n_labels]
+        results = list(group_precisions(group).values())
+        on_top = sum(best_variants(found, 0) == [FULL] for found in results)
+        gains = [
+            f"{component.title} {statistics.fmean(gain(found, component, 0) for found in results):+.2f}"
+            for component in COMPONENTS
+        ]
+        shown.append(
+            f"With {min(n_labels)} to {max(n_labels)} labels, which clustering halves into "
+            f"{min(n_leaf_groups)} to {max(n_leaf_groups)} groups, {FULL.title} is on top at P@1 on {on_top} "
+            f"of {len(results)} sets, and the mean gains in P@1 are {', '.join(gains)}"
+        )
     return (
-        f"- The paper's sets have 3,993 to 670,091 labels, these {min(n_labels)} to {max(n_labels)}: "
-        f"clustering halves them into {min(groups)} to {max(groups)} groups, so there is little tree to "
-        "build well, and the classifiers of single labels, which all trees have, decide. That is how we "
-        "read it; no run here tests it."
+        "- Is it the number of labels? The paper's sets have 3,993 to 670,091, and the more there are, the "
+        f"more tree there is to build well. {'. '.join(shown)}. {judge_labels(groups)}"
+    )
+
+
+def judge_labels(groups: Sequence[Group]) -> str:
+    """What the sets of many labels say of the paper's order, if there are any."""
+    many = [found for group in groups if group.title == MANY for found in group_precisions(group).values()]
+    if not many:
+        return "No set of many labels was run, so this is not tested."
+    n_top = sum(best_variants(found, 0) == [FULL] for found in many)
+    helping = [
+        component.title for component in COMPONENTS if all(gain(found, component, 0) > 0 for found in many)
+    ]
+    verdict = "refuted" if n_top == 0 else "confirmed" if n_top == len(many) else "partly confirmed"
+    parts = f"{', '.join(helping)} above 0 on every one of them" if helping else "none helps on all of them"
+    return (
+        f"So the paper's order, all three parts together on top, is **{verdict}** where there are many "
+        f"labels: on {n_top} of {len(many)} sets. Of the gains of the parts, {parts}."
     )
 
 
@@ -182,59 +221,46 @@ def draw(data: Mapping[str, DataSet], path: Path) -> list[str]:
     return save_figure(figure, path)
 
 
-def n_groups(n_labels: int) -> int:
-    """Of halving the labels until no group has more than ``max_leaves``."""
-    return (
-        1 if n_labels <= FIXED["max_leaves"] else n_groups(n_labels // 2) + n_groups(n_labels - n_labels // 2)
-    )
+def describe_choices(group: Group) -> list[str]:
+    """What tuning chose on the sets of a group."""
+    found, grid = group.found, group.grid
+    diverged = [line for name, data in found.items() for line in describe_diverged(name, data, grid)]
+    return [
+        f"## Chosen values, {group.title}",
+        f"With the mean of P@1, P@3 and P@5 on the held-out rows; of dim {grid.tuning_dim} also the worst "
+        "that converged, and how many points of the grid did not.",
+        *(f"### {name}: chosen values\n\n{tuning_table(data, grid)}" for name, data in found.items()),
+        describe_edges(found, grid),
+        *([describe_epochs(found, grid)] if len(grid.epochs) > 1 else []),
+        *(["Finalists that diverged:", "\n".join(diverged)] if diverged else []),
+        *describe_carrying_over(group),
+    ]
 
 
-def describe_method(found: Mapping[str, DataSet], grid: Grid) -> list[str]:
-    first = {name: data[FULL].final[0] for name, data in found.items()}
-    numbered = [name for name, run in first.items() if run["input"] == "vectors"]
-    sets = "; ".join(
-        f"{name}: {run['n_train']} training rows, {run['n_judged']} test rows, {run['n_labels']} labels"
-        for name, run in first.items()
-    )
-    lists = {
-        name: ", ".join(f"{value:g}" for value in getattr(grid, name)) for name in ("lr", "l2", "epochs")
-    }
-    groups = ", ".join(f"{n_groups(run['n_labels'])} ({name})" for name, run in first.items())
-    method = (
-        "All eight variants are dense nodes trained online (SGD, one example per step, the step falling "
-        f"linearly to 0), link plt, binary trees; clustering is balanced 2-means, eps {FIXED['kmeans_eps']}, "
-        f"down to {FIXED['max_leaves']} labels: {groups} groups. L2 acts on all parameters but biases. "
-        "Labels are clustered by the rows that are trained on, so TF-IDF may change the tree too."
-    )
-    tuning = (
-        f"Every variant is tuned over lr {{{lists['lr']}}}, L2 {{{lists['l2']}}} (0 without), epochs "
-        f"{{{lists['epochs']}}}: trained at dim {grid.tuning_dim} on nine tenths of the training rows, "
-        "judged on the rest (contiguous blocks) by the mean of P@1, P@3 and P@5. Of each lr the best point "
-        f"is then trained at dim {grid.final_dim} on the same rows and judged by the same; the best of these "
-        f"finalists is trained at dim {grid.final_dim} on all training rows and judged on the test rows; "
-        f"seeds: {', '.join(map(str, seeds_of(found)))}. Points at which training diverges are left out."
-    )
-    weights = (
-        "*Mean*: a row is the mean of its words' vectors, each as often as it occurs. *TF-IDF*: the mean "
-        "weighted by count x IDF, IDF = 1 + ln((1 + N) / (1 + df)); weights of a row sum to 1 in both."
-    )
-    if numbered:
-        weights += (
-            f" {' and '.join(numbered)}: features are numbered columns without words; a column's value takes "
-            "the place of the count, and its IDF is that of the rows in which it is not 0."
-        )
-    return [f"{sets}.", method, tuning, weights]
+def describe_carrying_over(group: Group) -> list[str]:
+    """What a second look at another dim gave, if there was one."""
+    grid = group.grid
+    if grid.final_dim == grid.tuning_dim:
+        return []
+    title = f"## Does tuning at dim {grid.tuning_dim} carry over to dim {grid.final_dim}? ({group.title})"
+    return [title, *describe_second_look(group.found, grid)]
 
 
-def write(folder: Path, found: Mapping[str, DataSet], grid: Grid, command: str) -> str:
+def summarize(groups: Sequence[Group]) -> str:
+    """What the records show."""
+    lines = []
+    for group in groups:
+        lines += [f"{group.title.capitalize()}:\n", *judge_all(group_precisions(group))]
+        lines += [*(judge_set(name, data) for name, data in group.found.items()), ""]
+    return "\n".join([*lines, "Both together:\n" if len(groups) > 1 else "", explain(groups)])
+
+
+def write(folder: Path, groups: Sequence[Group], command: str) -> str:
     """Write page and figure; the page's summary for the terminal."""
-    results = {name: precisions(data) for name, data in found.items()}
+    found = {name: data for group in groups for name, data in group.found.items()}
     figures = draw(found, folder / "ablation-precision")
     tables = [f"### {name}\n\n{result_table(data)}" for name, data in found.items()]
-    summary = "\n".join(
-        [*judge_all(results), *(judge_set(name, data) for name, data in found.items()), explain(found)]
-    )
-    diverged = [line for name, data in found.items() for line in describe_diverged(name, data, grid)]
+    summary = summarize(groups)
     sections = [
         "Figure 1 and Appendix E.3 of the paper: Huffman tree or clustering, mean or TF-IDF, no "
         "regularisation or L2.",
@@ -242,7 +268,7 @@ def write(folder: Path, found: Mapping[str, DataSet], grid: Grid, command: str) 
         summary,
         "## What each part adds",
         "Mean over the four pairs of variants that differ in this part alone, P@1 / P@3 / P@5.",
-        gain_table(results),
+        gain_table(groups),
         "## Test rows",
         *describe_spread(found),
         *(f"![P@1 of the eight variants]({name})" for name in figures if name.endswith(".png")),
@@ -251,16 +277,8 @@ def write(folder: Path, found: Mapping[str, DataSet], grid: Grid, command: str) 
         "Other data sets than ours, so only the order of the variants can be compared.",
         published_table(),
         "## How it was done",
-        *describe_method(found, grid),
-        "## Chosen values",
-        f"With the mean of P@1, P@3 and P@5 on the held-out rows at both dims; of dim {grid.tuning_dim} also "
-        "the worst that converged, and how many points of the grid did not.",
-        *(f"### {name}: chosen values\n\n{tuning_table(data, grid)}" for name, data in found.items()),
-        describe_edges(found, grid),
-        describe_epochs(found, grid),
-        *(["Finalists that diverged:", "\n".join(diverged)] if diverged else []),
-        f"## Does tuning at dim {grid.tuning_dim} carry over to dim {grid.final_dim}?",
-        *describe_second_look(found, grid),
+        *describe_method(groups),
+        *(section for group in groups for section in describe_choices(group)),
     ]
     write_page(folder / "ablation.md", "Ablation", command, sections)
-    return "\n\n".join([*tables, summary, gain_table(results)])
+    return "\n\n".join([*tables, summary, gain_table(groups)])

@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 from experiments.ledger import Record
 
 METRICS = ("p@1", "p@3", "p@5")
-KEY = ("stage", "data", "tree", "weights", "l2", "lr", "epochs", "dim", "seed")  # what a run is known by
+# What a run is known by; "rows" only if it trains on so many rows drawn from the file.
+KEY = ("stage", "data", "tree", "weights", "l2", "lr", "epochs", "dim", "seed", "rows")
 # The paper's algorithm: online, binary trees. Rows come weighted (`ablation.prepare`).
 FIXED: dict[str, Any] = dict(
     nodes="dense", optimizer="sgd", batch_size=1, arity=2, max_leaves=100, kmeans_eps=0.001, row_norm="none"
@@ -46,6 +47,14 @@ class Grid(NamedTuple):
     final_dim: int
 
 
+class Scale(NamedTuple):
+    """How much is run on a data set."""
+
+    grid: Grid
+    rows: Mapping[str, int]  # by stage: how many rows are drawn from a file that has more; all if not given
+    most_seeds: int | None = None  # of the final runs
+
+
 class Outcome(NamedTuple):
     """One variant on one data set."""
 
@@ -56,6 +65,21 @@ class Outcome(NamedTuple):
 
 
 DataSet = Mapping[Variant, Outcome]
+
+
+FEW, MANY = "few labels", "many labels"  # titles of groups
+
+
+class Group(NamedTuple):
+    """Data sets on which as much was run."""
+
+    title: str
+    scale: Scale
+    found: Mapping[str, DataSet]
+
+    @property
+    def grid(self) -> Grid:
+        return self.scale.grid
 
 
 def records_of(data: DataSet) -> list[Record]:
@@ -82,7 +106,11 @@ def finalists(tuning: Sequence[Record], grid: Grid) -> list[Record]:
     best: dict[float, Record] = {}
     for record in ranked(converged(tuning)):
         best.setdefault(record["lr"], record)
-    return [{**{name: record[name] for name in KEY}, "dim": grid.final_dim} for record in best.values()]
+    return [{**key_of(record), "dim": grid.final_dim} for record in best.values()]
+
+
+def key_of(record: Mapping[str, Any]) -> Record:
+    return {name: record[name] for name in KEY if name in record}
 
 
 # The paper's table of Appendix E.3, its columns in the order of VARIANTS: P@1, P@3, P@5 of each.

@@ -33,19 +33,20 @@ def describe_edges(found: Mapping[str, DataSet], grid: Grid) -> str:
 
 def tuning_table(data: DataSet, grid: Grid) -> str:
     """What was chosen, and how much there was to choose."""
-    small, large = f"dim {grid.tuning_dim}", f"dim {grid.final_dim}"
-    rows = [["variant", "lr", "L2", "epochs", large, small, f"worst of {small}", "diverged"]]
+    small = f"dim {grid.tuning_dim}"
+    dims = dict.fromkeys((f"dim {grid.final_dim}", small))  # one column if they are the same
+    rows = [["variant", "lr", "L2", "epochs", *dims, f"worst of {small}", "diverged"]]
     for variant, outcome in data.items():
         run = outcome.final[0]
-        at_large, at_small = (
+        at_dims = [
             next(r for r in records if all(r[name] == run[name] for name in ("lr", "l2", "epochs")))
             for records in (outcome.finalists, outcome.tuning)
-        )
+        ]
         n_diverged = sum(bool(record["diverged"]) for record in outcome.tuning)
         rows.append([
-            variant.title, f"{run['lr']:g}", f"{run['l2']:g}", str(run["epochs"]), f"{score(at_large):.2f}",
-            f"{score(at_small):.2f}", f"{min(map(score, converged(outcome.tuning))):.2f}",
-            f"{n_diverged} of {len(outcome.tuning)}",
+            variant.title, f"{run['lr']:g}", f"{run['l2']:g}", str(run["epochs"]),
+            *(f"{score(found):.2f}" for found in at_dims[-len(dims) :]),
+            f"{min(map(score, converged(outcome.tuning))):.2f}", f"{n_diverged} of {len(outcome.tuning)}",
         ])  # fmt: skip
     return aligned(rows)
 

@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from benchmarks.overview import newest
 from benchmarks.report import groups
 from experiments.ledger import Record
+from labeltree.config import PRESETS
+
+# Sets of many rows and tens of thousands of labels, on which each system has one seed; and systems that would
+# take long there, or on their like, and are not run.
+LARGE_SETS = ("llms4subjects-all", "acl-authors")
+_FLAT = ("1-vs-All (DiSMEC-like)", "PPDSparse")
+_SLOW = ("fastText-hs, defaults", "Learned Tree", "Learned Tree, dense defaults", "Parabel-like", *_FLAT)
+NOT_RUN = {"wordnet-hypernyms": _FLAT, **dict.fromkeys(LARGE_SETS, _SLOW)}
 
 
 class System(NamedTuple):
@@ -17,19 +27,24 @@ class System(NamedTuple):
     settings: Mapping[str, Any]  # of labeltree.train
     note: str
     peers: tuple[str, ...]  # of the harness: what is the same method, or next to it
+    n_seeds: int = 1  # one on large sets
 
 
+# In the settings too, so that a record is of the preset as it is.
+_XT = {name: PRESETS["paper"][name] for name in ("lr", "l2", "epochs", "initial_range")}
 _TUTORIAL: dict[str, Any] = dict(
     preset="fasttext-hs", lr=1.0, epochs=25, dim=50, word_ngrams=2, ngram_buckets=200_000
 )
 SYSTEMS = (
     System(
         "XT",
-        dict(preset="paper"),
-        "preset paper: clustering, arity 2, at most 100 labels per group, dim 500, online SGD, lr 0.1, "
-        "L2 0.002, 30 epochs, mean of TF-IDF weighted vectors. L2 acts on all vectors, those of words too, "
-        "which extremetext leaves out",
+        dict(preset="paper", **_XT),
+        "preset paper: clustering, arity 2, at most 100 labels per group, dim 500, online SGD, "
+        f"lr {_XT['lr']:g}, L2 {_XT['l2']:g}, {_XT['epochs']} epochs, first word vectors in "
+        f"±{_XT['initial_range']:g}, mean of TF-IDF weighted vectors. L2 acts on all vectors, those of words "
+        "too, which extremetext leaves out",
         ("extremetext",),
+        n_seeds=3,
     ),
     System(
         "fastText-hs",
@@ -80,6 +95,20 @@ SYSTEMS = (
         (),
     ),
     System(
+        "PPDSparse",
+        dict(preset="ppdsparse"),
+        "preset ppdsparse: all labels below the root, each trained on an active set of weights with an L1 "
+        "term, C 1",
+        (),
+    ),
+    System(
+        "FastXML",
+        dict(preset="fastxml"),
+        "preset fastxml: 50 trees over rows, a node splits its rows by nDCG, at most 10 rows in a leaf; as "
+        "said on the page of [forests](../forest.md)",
+        (),
+    ),
+    System(
         "labeltree",
         dict(),
         "the defaults of sparse nodes, on one tree by clustering",
@@ -102,16 +131,15 @@ PEER_FIELDS = {
 
 
 def peer_records(runs: Iterable[Record], data: str) -> list[Record]:
-    """Of every peer that stands for a system: means over its newest runs with one thread.
+    """Of every peer that stands for a system: means over its newest runs with the fewest threads.
 
     The test time is that of a batch of vectors, or of texts (marked) for tools that take nothing else.
     """
     wanted = [peer for system in SYSTEMS for peer in system.peers]
-    of_tool = {
-        tool: found
-        for (tool, threads), found in groups(newest(runs, data)).items()
-        if threads == 1 and "error" not in found[0]
-    }
+    of_tool: dict[str, list[Record]] = {}
+    for (tool, _), found in sorted(groups(newest(runs, data)).items()):
+        if "error" not in found[0]:
+            of_tool.setdefault(tool, list(found))
     records = []
     for tool in wanted:
         if tool not in of_tool:
@@ -119,11 +147,42 @@ def peer_records(runs: Iterable[Record], data: str) -> list[Record]:
         found = of_tool[tool]
         record: Record = {"data": data, "system": tool, "is_peer": True, "n_runs": len(found)}
         record |= {ours: _mean(found, theirs) for ours, theirs in PEER_FIELDS.items()}
+        record["threads"] = found[-1]["threads"]
         record["version"] = found[-1].get("version", "")
         record["test_input"] = "vectors" if _mean(found, "batch_vectors_us") is not None else "text"
         record["test_us_per_row"] = _mean(found, f"batch_{record['test_input']}_us")
         records.append(record)
     return records
+
+
+# What `python -m experiments.xml_cnn` recorded, as rows of the table; by encoder, with a sigmoid per label.
+NETWORKS = {"XML-CNN, published": "XML-CNN", "XML-CNN, corrected": "XML-CNN, corrected"}
+
+
+def network_records(path: Path, data: str) -> list[Record]:
+    """Means over the seeds of each network on a data set, random word vectors; nothing without the file."""
+    found: dict[str, list[Record]] = {}
+    for line in path.read_text(encoding="utf-8").splitlines() if path.is_file() else ():
+        entry = json.loads(line)
+        key = entry["key"]
+        if key["data"] == data and key["output"] == "flat" and not key.get("vectors"):
+            found.setdefault(key["encoder"], []).append(entry["result"])
+    return [
+        {
+            "data": data, "system": system, "run_by": "torch", "n_runs": len(found[encoder]),
+            **mean_record(found[encoder]), "test_input": "text",
+            "model_bytes": 4 * found[encoder][0]["n_parameters"],
+        }
+        for encoder, system in NETWORKS.items()
+        if encoder in found
+    ]  # fmt: skip
+
+
+def mean_record(records: list[Record]) -> Record:
+    """Means over seeds of what was measured; all else as of the first."""
+    measured = ("p@1", "p@3", "p@5", "train_cpu_seconds", "test_us_per_row", "model_bytes")
+    means = {name: _mean(records, name) for name in measured if name in records[0]}
+    return {**records[0], **means, "n_runs": len(records)}
 
 
 def _mean(records: Iterable[Record], field: str) -> float | None:

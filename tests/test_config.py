@@ -113,6 +113,8 @@ def test_presets_are_valid(name: str) -> None:
 def test_the_paper_preset_is_the_papers_algorithm() -> None:
     config = make_config(preset="paper")
     assert (config.optimizer, config.batch_size, config.arity, config.max_leaves) == ("sgd", 1, 2, 100)
+    assert config.l2 > 0
+    assert (config.idf, config.row_norm, config.dim, config.epochs) == (True, "mean", 500, 30)
 
 
 def test_the_fasttext_preset_is_fasttexts_hierarchical_softmax() -> None:

@@ -174,6 +174,17 @@ assert not [name for name in names if name.startswith("labeltree.trees.")], name
     assert done.returncode == 0, done.stderr
 
 
+def test_what_forests_are_made_with_is_imported_for_them_only() -> None:
+    check = """
+import sys
+import labeltree
+labeltree.train(["a b", "b c"], [["x"], ["y"]]).predict(["a"])
+assert not {f"labeltree.kernels.forest.{name}" for name in ("voting", "growing")} & set(sys.modules)
+"""
+    done = subprocess.run([sys.executable, "-c", check], capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+
+
 def test_the_public_names() -> None:
     assert set(labeltree.__all__) == {"LabelTree", "LabelTreeClassifier", "Model", "load", "metrics", "train"}
     assert set(labeltree.__all__) < set(dir(labeltree))

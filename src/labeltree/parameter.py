@@ -129,15 +129,16 @@ def unmet_need(name: str, values: Mapping[str, Any], needs_of: Mapping[str, Sequ
     """The first need of a parameter that ``values`` do not meet, or None.
 
     What it needs must have an effect itself: a solver is of no use to dense nodes, so neither is what the
-    solver needs. What is not among the values, because no data is read yet, counts as met.
+    solver needs. That is told first, as no value of the solver would help. What is not among the values,
+    because no data is read yet, counts as met.
     """
     for need in needs_of.get(name, ()):
-        found = [
-            unmet_need(other, values, needs_of) if values.get(other, wanted[0]) in wanted else need
-            for other, wanted in need.any_of.items()
-        ]
-        if None not in found:
-            return found[0]
+        deeper = {other: unmet_need(other, values, needs_of) for other in need.any_of}
+        able = [other for other, unmet in deeper.items() if unmet is None]
+        if not able:
+            return next(iter(deeper.values()))
+        if not any(values.get(other, need.any_of[other][0]) in need.any_of[other] for other in able):
+            return need
     return None
 
 

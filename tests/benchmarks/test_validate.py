@@ -49,6 +49,16 @@ def test_split_corrects_the_header(tmp_path: Path) -> None:
     assert (len(kept), len(held_out)) == (19, 3)
 
 
+def test_a_sample_is_of_rows_in_their_order(tmp_path: Path) -> None:
+    source = tmp_path / "vectors.txt"
+    source.write_text("20 3 2\n" + "".join(f"{i % 2} {i % 3}:{i}\n" for i in range(20)))
+    header, *rows = validate.sample(source, tmp_path, 5).read_text().splitlines()
+    assert (header, len(rows)) == ("5 3 2", 5)
+    numbers = [int(row.partition(":")[2]) for row in rows]
+    assert numbers == sorted(set(numbers))
+    assert validate.sample(source, tmp_path, 20) == source
+
+
 def test_combinations_are_typed_and_complete() -> None:
     found, varied = validate.combinations(["arity=4,8", "max-leaves=3", "balanced=true,false"])
     assert varied == ["arity", "balanced"]

@@ -14,11 +14,13 @@ import numpy as np
 import pytest
 
 import labeltree
-from experiments import ablation, ablation_page, ablation_tuning
+from experiments import ablation, ablation_method, ablation_page, ablation_tuning
 from experiments.ablation import (
     DEFAULTS,
     PAPER_GRID,
     QUICK_GRID,
+    QUICK_SCALES,
+    SCALES,
     Rows,
     fit_and_judge,
     generated_files,
@@ -31,6 +33,7 @@ from experiments.ablation_records import (
     FULL,
     VARIANTS,
     DataSet,
+    Group,
     Outcome,
     Variant,
     best_variants,
@@ -70,7 +73,7 @@ def additive(variant: Variant) -> float:
 
 
 def test_the_grid_is_the_papers() -> None:
-    keys = [key for variant in VARIANTS for key in points("some", variant, PAPER_GRID)]
+    keys = [key for variant in VARIANTS for key in points("some", variant, SCALES["few labels"])]
     assert len(keys) == 4 * 9 + 4 * 27
     assert len({json.dumps(key) for key in keys}) == len(keys)
     assert Counter(key["l2"] for key in keys) == {0.0: 36, 0.001: 36, 0.002: 36, 0.003: 36}
@@ -138,8 +141,9 @@ class Fake:
 
 def outcome_of(folder: Path, judge: Judge, variant: Variant = FULL) -> tuple[Outcome, Fake]:
     ledger, fake = Ledger(folder / "runs.jsonl"), Fake(judge)
-    tuned = ablation.tune(ledger, fake, "some", variant, PAPER_GRID)
-    return ablation.finish(ledger, fake, tuned, [1, 2, 3]), fake
+    scale = SCALES["few labels"]
+    tuned = ablation.tune(ledger, fake, "some", variant, scale)
+    return ablation.finish(ledger, fake, tuned, [1, 2, 3], scale), fake
 
 
 def large_steps_at_first(key: Mapping[str, Any]) -> float:
@@ -236,7 +240,7 @@ def test_nothing_runs_twice_and_recorded_finalists_are_reused(tmp_path: Path) ->
     assert again == first
     assert len({json.dumps(key, sort_keys=True) for key in before.ran}) == len(before.ran)
     # The seed is that of tuning and the stage "tune", as the records that other versions left.
-    key = {**points("some", FULL, PAPER_GRID)[0], "lr": 0.05, "l2": 0.001, "epochs": 40, "dim": 500}
+    key = {**points("some", FULL, SCALES["few labels"])[0], "lr": 0.05, "l2": 0.001, "epochs": 40, "dim": 500}
     assert Ledger(tmp_path / "runs.jsonl").find(key) is not None
 
 
@@ -334,7 +338,34 @@ def test_the_page_says_where_the_full_variant_is_on_top_and_where_not() -> None:
     lines = ablation_page.judge_all(results)
     assert "best P@1 on 1 of 2 sets (first); in the paper on 5 of 7" in lines[0]
     assert "by P@1, on 0 of 2 sets" in lines[3]  # 66 alone against 64.5
-    assert "mean of these" in ablation_page.gain_table(results)
+    groups = [Group("few labels", SCALES["few labels"], {"first": on_top, "second": behind})]
+    assert "mean of these, few labels" in ablation_page.gain_table(groups)
+
+
+@pytest.mark.parametrize(
+    ("tops", "verdict"), [((), "refuted"), (("a",), "partly confirmed"), (("a", "b"), "confirmed")]
+)
+def test_sets_of_many_labels_judge_the_papers_order(tops: tuple[str, ...], verdict: str) -> None:
+    on_top, behind = data_set(additive), data_set(lambda v: additive(v) - 5 * (v == FULL))
+    few = Group("few labels", SCALES["few labels"], {"small": behind})
+    many = {name: on_top if name in tops else behind for name in ("a", "b")}
+    said = ablation_page.explain([few, Group("many labels", SCALES["many labels"], many)])
+    assert f"**{verdict}** where there are many labels: on {len(tops)} of 2 sets" in said
+    assert "With 150 to 150 labels, which clustering halves into 2 to 2 groups" in said
+    assert "not tested" in ablation_page.explain([few])
+
+
+def test_a_sample_is_part_of_what_a_run_is_known_by() -> None:
+    for variant in VARIANTS:
+        assert all(key["rows"] == 20_000 for key in points("some", variant, SCALES["many labels"]))
+        assert not any("rows" in key for key in points("some", variant, SCALES["few labels"]))
+
+
+def test_the_final_run_on_many_labels_is_one_on_a_larger_sample(tmp_path: Path) -> None:
+    ledger, fake, scale = Ledger(tmp_path / "runs.jsonl"), Fake(lambda key: 40.0), SCALES["many labels"]
+    tuned = ablation.tune(ledger, fake, "some", FULL, scale)
+    ablation.finish(ledger, fake, tuned, [1, 2, 3], scale)
+    assert [(key["seed"], key["rows"]) for key in fake.ran if key["stage"] == "final"] == [(1, 50_000)]
 
 
 def test_what_more_epochs_do_is_told_with_and_without_l2() -> None:
@@ -358,7 +389,7 @@ def test_number_of_groups_is_that_of_the_tree() -> None:
         X = rng.random((n_labels, 5), dtype=np.float32)
         model = labeltree.train(X, Y, **{**FIXED, "epochs": 1, "dim": 2, "tree": "kmeans"}, threads=1)
         tree = model.experts[0].tree
-        assert len(set(tree.parent[tree.leaf_of_label])) == ablation_page.n_groups(n_labels)
+        assert len(set(tree.parent[tree.leaf_of_label])) == ablation_method.n_groups(n_labels)
 
 
 @pytest.mark.slow
@@ -368,7 +399,7 @@ def test_quick_runs_everything_and_resumes(
     ablation.main(["--quick", "--output", str(tmp_path)])
     page = (tmp_path / "ablation.md").read_text()
     ledger = (tmp_path / "ablation.jsonl").read_text()
-    n_tuned = sum(len(points("", variant, QUICK_GRID)) for variant in VARIANTS)
+    n_tuned = sum(len(points("", variant, QUICK_SCALES["few labels"])) for variant in VARIANTS)
     n_seeds = len(DEFAULTS.quick_seeds.split(","))
     assert len(ledger.splitlines()) == 2 * (n_tuned + len(VARIANTS) * (len(QUICK_GRID.lr) + n_seeds))
     assert "`python -m experiments.ablation --quick`" in page

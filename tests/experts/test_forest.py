@@ -15,6 +15,7 @@ import labeltree
 from labeltree import cli
 from labeltree.errors import CorruptedModelError, DataError, ParameterError
 from labeltree.experts.forest import ForestExpert
+from labeltree.experts.job import Progress
 from labeltree.model import Model
 from labeltree.storage.container import read_model, write_model
 from labeltree.training.driver import estimate
@@ -41,11 +42,10 @@ def test_the_preset_is_a_forest_alone() -> None:
 
 
 def test_it_is_combined_with_trees_and_neighbours(alone: Model) -> None:
-    model = labeltree.train(TOY.X, TOY.Y, **SMALL)
+    model = labeltree.train(TOY.X, TOY.Y, calibrate=False, **SMALL)
     assert [expert.kind for expert in model.experts] == ["tree", "neighbours", "forest"]
     weights = model.combination.weights
     assert np.isclose(weights.sum(), 1.0)
-    assert model.is_calibrated
     # It is the same whatever stands beside it.
     assert all(map(np.array_equal, forest_of(model).forest, forest_of(alone).forest))
     total = sum(
@@ -55,6 +55,31 @@ def test_it_is_combined_with_trees_and_neighbours(alone: Model) -> None:
     expected = model.combination.mapped(total.astype(np.float32).astype(np.float64))
     found = model.probability(TEST.X, model.label_names).ravel()
     np.testing.assert_allclose(found, expected, rtol=1e-5)
+
+
+def puzzle(n_rows: int, seed: int) -> tuple[np.ndarray, list[list[str]]]:
+    """The label follows from two features together, and from neither alone: no linear model finds it."""
+    first, second = np.random.default_rng(seed).integers(0, 4, (2, n_rows))
+    X = np.zeros((n_rows, 8), np.float32)
+    X[np.arange(n_rows), first] = X[np.arange(n_rows), 4 + second] = 1.0
+    return X, [[f"label{label}"] for label in (first + second) % 4]
+
+
+def test_it_is_kept_only_where_held_out_rows_gain_by_it() -> None:
+    heard: list[Progress] = []
+    plain = labeltree.train(TOY.X, TOY.Y)  # a tree is nearly always right here
+    model = labeltree.train(TOY.X, TOY.Y, callback=heard.append, **SMALL)
+    assert [expert.kind for expert in model.experts] == ["tree", "neighbours"]
+    assert model.predict(TEST.X) == plain.predict(TEST.X)
+    assert [progress.fraction for progress in heard if progress.stage == "forest"] == [0.0, 1 / 9, 1.0]
+    model = labeltree.train(*puzzle(600, 1), neighbours=0, **SMALL)
+    assert [expert.kind for expert in model.experts] == ["tree", "forest"]
+    assert model.combination.weights[1] > 0.5
+    assert len(forest_of(model).forest.root) == SMALL["forest"]
+    assert model.is_calibrated
+    X, Y = puzzle(100, 2)
+    hits = [found[0][0] == labels[0] for found, labels in zip(model.predict(X, 1), Y, strict=True)]
+    assert np.mean(hits) > 0.75  # of a tree alone 0.25
 
 
 def rows_of(model: Model) -> Any:
@@ -95,6 +120,7 @@ def test_what_has_no_effect_is_an_error() -> None:
         ({"forest": 5, "forest_split": "l1", "forest_prune": 0.1}, "forest_split=l2"),
         ({"trees": 0, "arity": 8}, "trees=1 to 1000"),
         ({"trees": 0, "nodes": "dense"}, "trees=1 to 1000"),
+        ({"trees": 0, "dim": 8}, "trees=1 to 1000"),
     ):
         with pytest.raises(ParameterError, match=f"has no effect.* needs {wanted}"):
             labeltree.train(TOY.X, TOY.Y, **given)
@@ -158,7 +184,8 @@ def cut(name: str) -> Callable[[dict[str, np.ndarray]], None]:
     [
         point_beyond, point_back, label_beyond, set_to("root", 0, -1), set_to("root", 0, 1 << 30),
         set_to("start", 0, 1), set_to("start", 5, 1 << 40), set_to("scale", slice(None), 0.0),
-        set_to("scale", 0, np.nan), set_to("bias", 0, np.inf), set_to("amount", slice(None), -1),
+        set_to("scale", 0, np.nan), set_to("bias", 0, np.inf), set_to("bias", -1, 0.0),
+        set_to("amount", slice(None), -1),
         cut("low"), cut("start"), cut("bias"), cut("scale"),
     ],
 )  # fmt: skip
@@ -181,4 +208,35 @@ def test_columns_that_there_are_not_are_refused(alone: Model, tmp_path: Path, n_
     metadata["experts"][0]["n_columns"] = n_columns
     write_model(tmp_path / "bad", dict(tensors), metadata)
     with pytest.raises(CorruptedModelError, match="n_columns is"):
+        labeltree.load(tmp_path / "bad")
+
+
+@pytest.fixture(scope="module")
+def ranked() -> Model:
+    return labeltree.train(TOY.X, TOY.Y, preset="pfastrexml", **SMALL)
+
+
+def test_rare_labels_come_to_the_front(alone: Model, ranked: Model) -> None:
+    """In what is listed first of labels that the same leaves may have."""
+    counts = alone.label_counts
+    plain, weighted = (model.predict_arrays(TEST.X, 3)[0] for model in (alone, ranked))
+    assert counts[weighted].mean() < counts[plain].mean()
+
+
+@pytest.mark.parametrize(
+    ("name", "place", "value"),
+    [
+        ("weight", 0, 0.0), ("weight", 0, 1.5), ("scale", 0, np.nan), ("scale", 0, -1.0), ("start", 0, 1),
+        ("start", 1, 1 << 40), ("low", 0, 60_000),
+    ],
+)  # fmt: skip
+def test_files_that_rank_by_nothing_possible_are_refused(
+    ranked: Model, tmp_path: Path, name: str, place: int, value: Any
+) -> None:
+    ranked.save(tmp_path / "good")
+    tensors, metadata = read_model(tmp_path / "good")
+    tensors = {key: array.copy() for key, array in tensors.items()}
+    tensors[f"forest.0.tail.{name}"][place] = value
+    write_model(tmp_path / "bad", tensors, metadata)
+    with pytest.raises(CorruptedModelError, match=r"forest\.0\.tail is not"):
         labeltree.load(tmp_path / "bad")

@@ -4,22 +4,25 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from labeltree.data.rows import Arrays, read_only, read_only_rows
+from labeltree.data.rows import Arrays, pointers, read_only, read_only_rows
 from labeltree.errors import CorruptedModelError, show
 from labeltree.experts.expert import Above, Saved, Trained
 from labeltree.experts.job import ExpertNeeds
-from labeltree.experts.listing import ListingExpert
-from labeltree.kernels.forest.arrays import Trees
-from labeltree.kernels.forest.voting import TREES_TABLE, WORK_TABLE, find_leaves, forest_fits, vote_of_leaves
+from labeltree.experts.listing import ListingExpert, fill_lists
+from labeltree.kernels.forest.arrays import HALF_BITS, Tail, Trees
 from labeltree.storage.tensors import take_tensor
 
 if TYPE_CHECKING:
     from labeltree.experts.job import TrainingJob
+
+
+SHARPNESS = 30.0  # of PfastreXML: how fast a label falls with the distance from its mean row
 
 
 class ForestExpert(ListingExpert):
@@ -31,28 +34,47 @@ class ForestExpert(ListingExpert):
 
     kind = "forest"
     usual_share = 0.15
+    must_pay = True
 
-    def __init__(self, trees: Trees, n_labels: int, n_columns: int) -> None:
-        """``n_columns`` are those that the trees know, the first ones; of these, rows have length 1."""
+    def __init__(
+        self, trees: Trees, n_labels: int, n_columns: int, tail: Tail | None = None, share: float = 0.0
+    ) -> None:
+        """``n_columns`` are those that the trees know, the first ones; of these, rows have length 1.
+
+        ``share`` is that of the tail's mean rows.
+        """
         self.n_labels, self.n_columns = n_labels, n_columns
         self.forest = Trees(*[read_only(array) for array in trees])
-        self._table = TREES_TABLE.table(**self.forest._asdict())
+        from labeltree.kernels.forest import voting  # only for a model that has one
+
+        self.tail, self.share, self._kernels = tail, share, voting
+        self._table = voting.TREES_TABLE.table(**self.forest._asdict())
+        if tail is not None:
+            from labeltree.kernels.forest.tail import TAIL_TABLE
+
+            self.tail = Tail(*[read_only(array) for array in tail])
+            self._tail_table = TAIL_TABLE.table(**self.tail._asdict())
         self._of_thread = threading.local()
 
     def nonzero(self, arrays: Arrays) -> Above:
-        n_rows, row = len(arrays[0]) - 1, 0
-        indptr = np.zeros(n_rows + 1, np.int64)
-        capacity = max(1024, 128 * n_rows)
-        ids, votes = np.empty(capacity, np.int32), np.empty(capacity, np.float32)
         given = self._table, self._work(), *read_only_rows(arrays)
-        while (row := vote_of_leaves(*given, row, indptr, ids, votes)) < n_rows:
-            ids, votes = np.concatenate([ids, ids]), np.concatenate([votes, votes])
-        return indptr[1:] - indptr[:-1], ids[: indptr[-1]], votes[: indptr[-1]]
+        found = fill_lists(partial(self._kernels.vote_of_leaves, *given), len(arrays[0]) - 1)
+        if self.tail is not None:
+            self._rank(arrays, found)
+        return found
+
+    def _rank(self, arrays: Arrays, found: Above) -> None:
+        """Votes become what they are ranked by."""
+        from labeltree.kernels.forest.tail import rank_votes
+
+        lengths, ids, votes = found
+        given = self._tail_table, self._work(), *read_only_rows(arrays), self.share, SHARPNESS
+        rank_votes(*given, read_only(pointers(lengths)), read_only(ids), votes)
 
     def leaves(self, arrays: Arrays) -> NDArray[np.int32]:
         """(n_rows, n_trees) the node of each tree that each row comes to."""
         out = np.empty((len(arrays[0]) - 1, len(self.forest.root)), np.int32)
-        find_leaves(self._table, self._work(), *read_only_rows(arrays), out)
+        self._kernels.find_leaves(self._table, self._work(), *read_only_rows(arrays), out)
         return out
 
     def _work(self) -> NDArray[np.int64]:
@@ -65,12 +87,12 @@ class ForestExpert(ListingExpert):
                 votes=np.zeros(self.n_labels, np.float64),
                 keys=np.empty(self.n_labels, np.int64),
             )
-            self._of_thread.arrays, self._of_thread.table = arrays, WORK_TABLE.table(**arrays)
+            self._of_thread.arrays, self._of_thread.table = arrays, self._kernels.WORK_TABLE.table(**arrays)
             return self._of_thread.table
 
     @property
     def parameter_bytes(self) -> int:
-        return sum(array.nbytes for array in self.forest)
+        return sum(array.nbytes for array in (*self.forest, *(self.tail or ())))
 
     def statistics(self) -> dict[str, Any]:
         first_child, start = self.forest.first_child, self.forest.start
@@ -84,7 +106,9 @@ class ForestExpert(ListingExpert):
         }
 
     def tensors(self, number: int) -> dict[str, NDArray]:
-        return {f"forest.{number}.{name}": array for name, array in self.forest._asdict().items()}
+        tail = {} if self.tail is None else self.tail._asdict()
+        named = self.forest._asdict() | {f"tail.{name}": array for name, array in tail.items()}
+        return {f"forest.{number}.{name}": array for name, array in named.items()}
 
     def metadata(self) -> dict[str, Any]:
         return {"n_columns": self.n_columns}
@@ -97,19 +121,26 @@ class ForestExpert(ListingExpert):
                 f"forest.{saved.number}: n_columns is {show(n_columns)}, "
                 f"but must be a number of at most {saved.n_features} columns"
             )
-        return cls(take_trees(saved, n_columns), saved.n_labels, n_columns)
+        trees, config = take_trees(saved, n_columns), saved.config
+        is_ranked = config.forest_propensity or config.forest_tail > 0.0
+        tail = take_tail(saved, n_columns) if is_ranked else None
+        return cls(trees, saved.n_labels, n_columns, tail, config.forest_tail)
 
     @classmethod
     def needs(cls, job: TrainingJob, *, closely: bool) -> ExpertNeeds:
+        if not job.config.forest:
+            return ExpertNeeds()
         from labeltree.experts.forest_training import needs_of_forest
 
-        return needs_of_forest(job, closely=closely) if job.config.forest else ExpertNeeds()
+        return needs_of_forest(job, closely=closely)
 
     @classmethod
     def train(cls, job: TrainingJob) -> Sequence[Trained]:
+        if not job.config.forest:
+            return []
         from labeltree.experts.forest_training import train_forest  # and with it all that trains
 
-        return train_forest(job) if job.config.forest else []
+        return train_forest(job)
 
 
 def take_trees(saved: Saved, n_columns: int) -> Trees:
@@ -132,6 +163,36 @@ def take_trees(saved: Saved, n_columns: int) -> Trees:
         raise CorruptedModelError(f"{prefix}.root is empty")
     if not (np.all(np.isfinite(trees.bias)) and np.all((trees.scale >= 0) & np.isfinite(trees.scale))):
         raise CorruptedModelError(f"{prefix}.bias and .scale are not finite numbers")
+    from labeltree.kernels.forest.voting import forest_fits
+
     if not forest_fits(Trees(*[read_only(array) for array in trees]), n_columns, saved.n_labels):
         raise CorruptedModelError(f"{prefix} is not a forest: nodes or lists point to what is not there")
     return trees
+
+
+def take_tail(saved: Saved, n_columns: int) -> Tail:
+    """The same of what votes are ranked by."""
+    prefix, n_labels = f"forest.{saved.number}.tail", saved.n_labels
+
+    def take(name: str, dtype: Any, length: int | None) -> NDArray:
+        return take_tensor(saved.tensors, f"{prefix}.{name}", dtype, (length,))
+
+    amount, high = take("amount", np.int8, None), take("high", np.uint16, None)
+    tail = Tail(
+        take("weight", np.float32, n_labels), take("scale", np.float32, n_labels),
+        take("start", np.int64, n_labels + 1), take("low", np.uint16, len(amount)), high, amount,
+    )  # fmt: skip
+    ids = tail.low.astype(np.int64)
+    if len(high) == len(amount):
+        ids |= high.astype(np.int64) << HALF_BITS
+    if (
+        len(high) not in (0, len(amount))
+        or not np.all((tail.weight > 0) & (tail.weight <= 1))
+        or not np.all((tail.scale >= 0) & (tail.scale <= 1))
+        or tail.start[0] != 0
+        or tail.start[-1] != len(amount)
+        or np.any(np.diff(tail.start) < 0)
+        or ids.max(initial=-1) >= n_columns
+    ):
+        raise CorruptedModelError(f"{prefix} is not what votes can be ranked by: numbers out of bounds")
+    return tail

@@ -1,6 +1,7 @@
 """How a forest is grown: tree by tree, each from all rows and a seed of its own.
 
-Where rows are held out, half as many trees are grown without them, to be judged by them.
+Where rows are held out, half as many trees are grown without them, to be judged by them: the first few decide
+whether a forest pays beside the other experts.
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Sequence
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -22,17 +24,24 @@ from labeltree.data.rows import (
     pointers,
     read_only,
 )
+from labeltree.experts.calibration import LABELS_PER_ROW
 from labeltree.experts.expert import Trained
 from labeltree.experts.forest import ForestExpert
+from labeltree.experts.forest_tail import label_gains, make_tail, most_tail_entries
 from labeltree.experts.job import ExpertNeeds, TrainingJob, stage
 from labeltree.experts.tree_training import tree_seed
-from labeltree.kernels.forest.arrays import HALF_BITS, Examples, L1Split, L2Split, Nodes, Trees
+from labeltree.kernels.forest.arrays import HALF_BITS, Examples, L1Split, L2Split, Nodes, Trees, halves_of
 from labeltree.kernels.forest.growing import fill_leaves, grow_nodes
+from labeltree.parallel import Pool
 
+_FIRST_PART = 3  # of the trees that are judged: whether it pays to grow the others
 _BIAS = 1.0  # of a feature that every row has
 _COSTS = {"l1": 1.0, "l2": 0.1}
 _L1_TOLERANCE, _L1_STEPS = 0.1, 5
 _L2_TOLERANCE, _L2_PASSES = 0.05, 20
+_SECONDS_PER_ENTRY = 8e-9
+_BYTES_PER_NODE = 20
+_BYTES_PER_ROW = 200  # of a task
 
 
 class GrownTree(NamedTuple):
@@ -55,8 +64,10 @@ class Grower:
 
     def __init__(self, rows: TrainingRows, config: Config, n_columns: int) -> None:
         self.config, self.n_columns, self.n_labels = config, n_columns, rows.Y.n_labels
-        X = keep_entries(rows.X, rows.X.indices < n_columns)
-        self.examples = make_examples(_of_length_1(X), rows.Y, rows.weight)
+        X = keep_entries(rows.X, rows.X.indices < n_columns)._replace(n_columns=n_columns)
+        self.rows = rows._replace(X=_of_length_1(X))
+        self.gains = label_gains(rows.Y, rows.weight, config)
+        self.examples = make_examples(*self.rows, self.gains)
         self.method = make_method(config)
         self.used = np.flatnonzero(rows.weight > 0).astype(np.int32)
 
@@ -69,24 +80,29 @@ class Grower:
         )  # fmt: skip
         return self._finished(nodes, n_nodes, ids, amount)
 
-    def expert(self, trees: Sequence[GrownTree]) -> ForestExpert:
-        return ForestExpert(join_trees(trees, self.n_columns, self.n_labels), self.n_labels, self.n_columns)
+    def expert(self, trees: Sequence[GrownTree], without: NDArray[np.int64], pool: Pool) -> ForestExpert:
+        """Of trees that were grown without some rows."""
+        joined, weight = join_trees(trees, self.n_columns, self.n_labels), self.rows.weight.copy()
+        weight[without] = 0.0
+        tail = make_tail(self.rows._replace(weight=weight), self.gains, self.config, pool)
+        return ForestExpert(joined, self.n_labels, self.n_columns, tail, self.config.forest_tail)
 
     def _finished(self, nodes: Nodes, n: int, ids: NDArray[np.int32], amount: NDArray[np.int8]) -> GrownTree:
         """With the labels of leaves, and all entries in the order of their nodes."""
         leaves = np.flatnonzero(nodes.first_child[:n] == 0)
-        leaf_start, scale = np.zeros(len(leaves) + 1, np.int64), nodes.scale[:n].copy()
-        of_leaves = np.empty(len(leaves), np.float32)
+        leaf_start = np.zeros(len(leaves) + 1, np.int64)
+        scale, bias = nodes.scale[:n].copy(), nodes.bias[:n].copy()
+        of_leaves = np.empty(len(leaves), np.float32), np.empty(len(leaves), np.float32)
         labels, shares = fill_leaves(
-            self.examples, nodes, read_only(leaves), self.config.forest_labels, leaf_start, of_leaves
+            self.examples, nodes, read_only(leaves), self.config.forest_labels, leaf_start, *of_leaves
         )
-        scale[leaves] = of_leaves
+        scale[leaves], bias[leaves] = of_leaves
         begin, lengths = nodes.entry_begin[:n].copy(), (nodes.entry_end - nodes.entry_begin)[:n]
         begin[leaves], lengths[leaves] = len(ids) + leaf_start[:-1], np.diff(leaf_start)
         start = pointers(lengths)
         entries = np.repeat(begin - start[:-1], lengths) + np.arange(start[-1])
         return GrownTree(
-            nodes.first_child[:n].copy(), nodes.bias[:n].copy(), scale, start,
+            nodes.first_child[:n].copy(), bias, scale, start,
             np.concatenate([ids, labels])[entries], np.concatenate([amount, shares])[entries],
         )  # fmt: skip
 
@@ -110,12 +126,17 @@ def _sown(members: NDArray[np.int32]) -> Nodes:
     return nodes
 
 
-def make_examples(X: SparseRows, Y: LabelRows, weight: NDArray[np.float32]) -> Examples:
-    """Rows for the kernels."""
-    lengths = np.diff(Y.indptr)
+def make_examples(
+    X: SparseRows, Y: LabelRows, weight: NDArray[np.float32], gains: NDArray[np.float64]
+) -> Examples:
+    """Rows for the kernels; ``gains`` are what labels count."""
+    row, own = np.repeat(np.arange(Y.n_rows), np.diff(Y.indptr)), gains[Y.indices]
     discount = 1.0 / np.log2(np.arange(Y.n_labels) + 2.0)
-    ideal = np.concatenate([[np.inf], np.cumsum(discount)])[lengths]
-    arrays = *X[:3], *Y[:2], weight, 1.0 / ideal, discount
+    best = own[np.lexsort((-own, row))]  # the order that gains the most
+    ideal = np.bincount(row, best * discount[np.arange(len(row)) - Y.indptr[row]], minlength=Y.n_rows)
+    of_first = 1.0 / np.cumsum(discount[:LABELS_PER_ROW])  # in nDCG@5
+    leaf_gain = of_first[np.clip(np.diff(Y.indptr), 1, len(of_first)) - 1]
+    arrays = *X[:3], *Y[:2], weight, own / ideal[row], leaf_gain, discount
     return Examples(*map(read_only, arrays))
 
 
@@ -134,9 +155,6 @@ def join_trees(trees: Sequence[GrownTree], n_columns: int, n_labels: int) -> Tre
         for tree, first in zip(trees, root, strict=True)
     ]
     ids = np.concatenate([tree.ids for tree in trees])
-    low = (ids & (1 << HALF_BITS) - 1).astype(np.uint16)
-    is_wide = max(n_columns, n_labels) > 1 << HALF_BITS
-    high = (ids >> HALF_BITS).astype(np.uint16) if is_wide else np.empty(0, np.uint16)
     lengths = np.concatenate([np.diff(tree.start) for tree in trees])
     return Trees(
         root,
@@ -144,32 +162,65 @@ def join_trees(trees: Sequence[GrownTree], n_columns: int, n_labels: int) -> Tre
         np.concatenate([tree.bias for tree in trees]),
         np.concatenate([tree.scale for tree in trees]),
         pointers(lengths),
-        low,
-        high,
+        *halves_of(ids, max(n_columns, n_labels)),
         np.concatenate([tree.amount for tree in trees]),
     )
 
 
 def train_forest(job: TrainingJob) -> list[Trained]:
-    """One expert of all trees; and one of half as many that have not seen the held-out rows."""
-    config, held_out, lock = job.config, job.held_out.numbers, threading.Lock()
-    grower, none = Grower(job.rows, config, job.n_compared), np.empty(0, np.int64)
-    tasks = [(number, none) for number in range(config.forest)]
-    tasks += [(number, held_out) for number in range(_n_judged(job))]
-    n_done = 0
-    job.report(stage("forest", config, 0.0))
+    """One expert of all trees. Where rows are held out, first of trees that have not seen them: a few, and if
+    these pay, more; and if these do too, all trees are grown."""
+    none, held_out = np.empty(0, np.int64), job.held_out.numbers
+    planting = _Planting(job, Grower(job.rows, job.config, job.n_compared))
+    job.report(stage("forest", job.config, 0.0))
+    if not len(held_out):
+        return [Trained(planting.grow([], job.config.forest, none).expert)]
 
-    def grow(task: tuple[int, NDArray[np.int64]]) -> GrownTree:
-        nonlocal n_done
-        tree = grower.grow(*task)
-        with lock:
-            n_done += 1
-            job.report(stage("forest", config, n_done / len(tasks)))
-        return tree
+    def whole(judged: _Grown, pays: bool) -> Trained | None:
+        if not pays:
+            planting.end()
+            return None
+        return Trained(planting.grow([], job.config.forest, none).expert, judged.expert)
 
-    trees = job.pool.map(grow, tasks)
-    kept, judged = trees[: config.forest], trees[config.forest :]
-    return [Trained(grower.expert(kept), grower.expert(judged) if judged else None)]
+    def more(first: _Grown, pays: bool) -> Trained | None:
+        if not pays:
+            planting.end()
+            return None
+        judged = planting.grow(first.trees, _n_judged(job), held_out)
+        return Trained(judged.expert, judged.expert, partial(whole, judged))
+
+    first = planting.grow([], -(-_n_judged(job) // _FIRST_PART), held_out)
+    return [Trained(first.expert, first.expert, partial(more, first))]
+
+
+class _Grown(NamedTuple):
+    trees: Sequence[GrownTree]
+    expert: ForestExpert
+
+
+class _Planting:
+    """Grows trees by all threads, and tells how many of all that there may be are grown."""
+
+    def __init__(self, job: TrainingJob, grower: Grower) -> None:
+        self.job, self.grower, self.lock = job, grower, threading.Lock()
+        self.n_done, self.n_tasks = 0, job.config.forest + _n_judged(job)
+
+    def grow(self, trees: Sequence[GrownTree], n: int, without: NDArray[np.int64]) -> _Grown:
+        """These and others, up to n, from all rows but some."""
+
+        def grow_one(number: int) -> GrownTree:
+            tree = self.grower.grow(number, without)
+            with self.lock:
+                self.n_done += 1
+                self.job.report(stage("forest", self.job.config, self.n_done / self.n_tasks))
+            return tree
+
+        grown = [*trees, *self.job.pool.map(grow_one, range(len(trees), n))]
+        return _Grown(grown, self.grower.expert(grown, without, self.job.pool))
+
+    def end(self) -> None:
+        """No more are grown."""
+        self.job.report(stage("forest", self.job.config, 1.0))
 
 
 def _n_judged(job: TrainingJob) -> int:
@@ -188,12 +239,8 @@ def needs_of_forest(job: TrainingJob, *, closely: bool) -> ExpertNeeds:
         n_nodes, n_entries, seconds = len(tree.bias), len(tree.ids), time.thread_time() - began
     wide = max(job.n_compared, Y.n_labels) > 1 << HALF_BITS
     kept = config.forest * ((5 if wide else 3) * n_entries + _BYTES_PER_NODE * n_nodes)
+    kept += (5 if wide else 3) * most_tail_entries(job.rows, config)
     of_tree = _BYTES_PER_ROW * X.n_rows + 8 * len(X.indices) + 40 * (X.n_columns + Y.n_labels)
     n_judged = _n_judged(job)
     training = kept * n_judged // config.forest + job.pool.threads * of_tree
     return ExpertNeeds(kept, kept, training, (config.forest + n_judged) * seconds)
-
-
-_SECONDS_PER_ENTRY = 8e-9
-_BYTES_PER_NODE = 20
-_BYTES_PER_ROW = 200  # of a task

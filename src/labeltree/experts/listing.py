@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +12,20 @@ from labeltree.data.rows import Arrays, pointers
 from labeltree.experts.ensemble import best_per_row
 from labeltree.experts.expert import Above, Expert, Labels
 from labeltree.query import Query
+
+
+def fill_lists(fill: Callable[..., int], n_rows: int, shape: tuple[int, ...] = ()) -> Above:
+    """Labels of rows with their votes, by a kernel that fills as many rows as have room.
+
+    It is called with the row to begin with and arrays, and returns the first row that found no room, or
+    ``n_rows``. ``shape`` are the axes of the votes before that of labels.
+    """
+    indptr, row = np.zeros(n_rows + 1, np.int64), 0
+    capacity = max(1024, 128 * n_rows)
+    ids, votes = np.empty(capacity, np.int32), np.empty((*shape, capacity), np.float32)
+    while (row := fill(row, indptr, ids, votes)) < n_rows:
+        ids, votes = np.concatenate([ids, ids]), np.concatenate([votes, votes], axis=-1)
+    return indptr[1:] - indptr[:-1], ids[: indptr[-1]], votes[..., : indptr[-1]]
 
 
 class ListingExpert(Expert):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import threading
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from labeltree.data.rows import Arrays, LabelRows, SparseRows, keep_entries, rea
 from labeltree.errors import CorruptedModelError, show
 from labeltree.experts.expert import Above, Labels, Saved, Similar, Trained
 from labeltree.experts.job import ExpertNeeds, stage
-from labeltree.experts.listing import ListingExpert
+from labeltree.experts.listing import ListingExpert, fill_lists
 from labeltree.experts.neighbours_index import (
     BYTES_PER_ENTRY,
     IndexTensors,
@@ -97,14 +98,8 @@ class NeighboursExpert(ListingExpert):
 
     def _votes(self, arrays: Arrays, powers: NDArray[np.int64]) -> Above:
         """As :meth:`nonzero`, with a row of probabilities for each power."""
-        n_rows, row = len(arrays[0]) - 1, 0
-        indptr = np.zeros(n_rows + 1, np.int64)
-        capacity = max(1024, 128 * n_rows)
-        ids, votes = np.empty(capacity, np.int32), np.empty((len(powers), capacity), np.float32)
         given = self._table, self._scratch(), *read_only_rows(arrays), self.n_neighbours, powers
-        while (row := vote_labels(*given, row, indptr, ids, votes)) < n_rows:
-            ids, votes = np.concatenate([ids, ids]), np.concatenate([votes, votes], axis=1)
-        return indptr[1:] - indptr[:-1], ids[: indptr[-1]], votes[:, : indptr[-1]]
+        return fill_lists(partial(vote_labels, *given), len(arrays[0]) - 1, (len(powers),))
 
     def similar_rows(self, arrays: Arrays, n: int) -> Similar:
         shape = len(arrays[0]) - 1, n

@@ -18,6 +18,7 @@ _SHARES = np.arange(15) / 20  # that a group of experts may have, besides its us
 # does as well on held-out rows of four data sets, but follows their noise.
 _CAUTION = 450.0
 _ROUNDS = 2  # over all groups
+_SURE = 2.0  # standard errors of what rows gain by experts that must pay: that is the least
 _FRONT = 2 * LABELS_PER_ROW  # labels of a row that some mixture may bring to the front: for a group, for all
 
 
@@ -34,10 +35,9 @@ class Cases(NamedTuple):
 
     def gains(self, shares: NDArray[np.float64]) -> NDArray[np.float64]:
         """(n_rows,) the normalised discounted cumulative gain of each row's first labels."""
-        rows, order, rank = _ranked(self.labels, self.average(shares))
-        hit = self.is_right[order] & (rank < LABELS_PER_ROW)
-        gains = self.of_row[rows[hit]] / np.log2(rank[hit] + 2.0)
-        return np.bincount(rows[hit], gains, minlength=len(self.of_row)).astype(np.float64)
+        front = _first_places(self.labels[0], self.average(shares), LABELS_PER_ROW)
+        is_hit = (front >= 0) & self.is_right[front]
+        return self.of_row * (is_hit / np.log2(np.arange(front.shape[1]) + 2.0)).sum(axis=1)
 
     def with_group(self, group: int, probabilities: NDArray[np.float32]) -> Cases:
         """Where a group says something else."""
@@ -54,34 +54,48 @@ def make_cases(
     rows = np.repeat(np.arange(len(labels[0]) - 1), np.diff(labels[0]))
     keep = np.zeros(len(rows), np.bool_)
     for scores in (*by_group, (usual[:, None] * by_group).sum(axis=0)):
-        _, order, rank = _ranked(labels, scores)
-        keep[order[rank < _FRONT]] = True
+        front = _first_places(labels[0], scores, _FRONT)
+        keep[front[front >= 0]] = True
     kept_ids, kept_rows = labels[1][keep], rows[keep]
     indptr = pointers(np.bincount(kept_rows, minlength=len(labels[0]) - 1))
     is_right = held_out.are_right(kept_ids, kept_rows)
     return Cases((indptr, kept_ids), by_group[:, keep], is_right, held_out.gain_of_first(LABELS_PER_ROW))
 
 
-def _ranked(
-    labels: Labels, scores: NDArray[np.floating]
-) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-    """Rows, places of their labels, best first, and the rank of each, from 0; ties go to the lower label."""
-    indptr = labels[0]
-    rows = np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))
-    order = np.lexsort((labels[1], -scores, rows))
-    return rows, order, np.arange(len(order)) - indptr[rows]  # rows are in order already
+def _first_places(indptr: NDArray[np.int64], scores: NDArray[np.floating], n: int) -> NDArray[np.int64]:
+    """(n_rows, at most n) the places of each row's best labels, best first, then -1; ties go to the lower
+    label, as a row's labels are in order."""
+    lengths = np.diff(indptr)
+    rows = np.repeat(np.arange(len(lengths)), lengths)
+    table = np.full((len(lengths), int(lengths.max(initial=0))), np.inf)
+    table[rows, np.arange(len(scores)) - indptr[rows]] = -scores
+    columns = np.argsort(table, axis=1, kind="stable")[:, :n]
+    return np.where(columns < lengths[:, None], indptr[:-1, None] + columns, -1)
 
 
-def fit_shares(cases: Cases, usual: NDArray[np.float64]) -> NDArray[np.float64]:
+def fit_shares(cases: Cases, usual: NDArray[np.float64], must_pay: NDArray[np.bool_]) -> NDArray[np.float64]:
     """(n_groups,) one after another is chosen, all others keep their proportions. Few rows say little, so a
-    share must gain something to be far from the usual one."""
-    shares = usual
-    for _ in range(_ROUNDS if len(shares) > 2 else len(shares) - 1):
-        for group in range(1, len(shares)):
+    share must gain something to be far from the usual one; or from 0, where a group must pay."""
+    if must_pay.all():
+        return usual
+    usual = np.where(must_pay, 0.0, usual) / usual[~must_pay].sum()
+    shares, others = usual, np.flatnonzero(~must_pay)[1:]
+    for _ in range(min(_ROUNDS, len(others))):
+        for group in others:
             tried = [_with_share(shares, group, share) for share in np.union1d(_SHARES, usual[group])]
             gains = [cases.gains(each).sum() - _CAUTION * (each[group] - usual[group]) ** 2 for each in tried]
             shares = tried[int(np.argmax(gains))]
+    for group in np.flatnonzero(must_pay).tolist():
+        shares = _with_pay(cases, shares, group)
     return shares
+
+
+def _with_pay(cases: Cases, shares: NDArray[np.float64], group: int) -> NDArray[np.float64]:
+    """With the share of a group that gains the most for certain; of none that is 0."""
+    tried = [_with_share(shares, group, share) for share in _SHARES]
+    before = cases.gains(shares)
+    surplus = [cases.gains(each) - before for each in tried]
+    return tried[int(np.argmax([own.sum() - _SURE * _standard_error(own) for own in surplus]))]
 
 
 def choose_cases(usual: Cases, others: Sequence[Cases], shares: NDArray[np.float64]) -> int | None:
@@ -89,9 +103,14 @@ def choose_cases(usual: Cases, others: Sequence[Cases], shares: NDArray[np.float
     that is nothing."""
     before = usual.gains(shares)
     surplus = [each.gains(shares) - before for each in others]
-    scores = [own.sum() - np.sqrt(len(own)) * own.std() for own in surplus]
+    scores = [own.sum() - _standard_error(own) for own in surplus]
     best = int(np.argmax(scores))
     return best if scores[best] > 0.0 else None
+
+
+def _standard_error(surplus: NDArray[np.float64]) -> float:
+    """Of the sum over rows."""
+    return float(np.sqrt(len(surplus)) * surplus.std())
 
 
 def _with_share(shares: NDArray[np.float64], group: int, share: float) -> NDArray[np.float64]:

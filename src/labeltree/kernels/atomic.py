@@ -16,7 +16,7 @@ from numba.extending import intrinsic
 _YIELD = "SwitchToThread" if sys.platform == "win32" else "sched_yield"
 
 
-def _pointer(context, builder, array_type, array, index):
+def pointer_to(context, builder, array_type, array, index):
     value = context.make_array(array_type)(context, builder, array)
     return builder.gep(value.data, [index])
 
@@ -26,7 +26,7 @@ def atomic_add(typing_context, array, index, amount):
     """``array[index] += amount``, seen by all threads at once; returns the value before."""
 
     def generate(context, builder, signature, arguments):
-        pointer = _pointer(context, builder, signature.args[0], arguments[0], arguments[1])
+        pointer = pointer_to(context, builder, signature.args[0], arguments[0], arguments[1])
         return builder.atomic_rmw("add", pointer, arguments[2], "seq_cst")
 
     return types.int64(array, types.int64, types.int64), generate
@@ -37,7 +37,7 @@ def atomic_load(typing_context, array, index):
     """``array[index]`` as the other threads last wrote it."""
 
     def generate(context, builder, signature, arguments):
-        pointer = _pointer(context, builder, signature.args[0], arguments[0], arguments[1])
+        pointer = pointer_to(context, builder, signature.args[0], arguments[0], arguments[1])
         return builder.load_atomic(pointer, "seq_cst", 8)
 
     return types.int64(array, types.int64), generate
@@ -71,7 +71,7 @@ def prefetch(typing_context, array, index):
     """Have the cache line of ``array[index]`` (in C order) brought near; it need not exist."""
 
     def generate(context, builder, signature, arguments):
-        pointer = _pointer(context, builder, signature.args[0], arguments[0], arguments[1])
+        pointer = pointer_to(context, builder, signature.args[0], arguments[0], arguments[1])
         address = builder.bitcast(pointer, ir.IntType(8).as_pointer())
         flag = ir.IntType(32)
         function_type = ir.FunctionType(ir.VoidType(), [address.type, flag, flag, flag])
@@ -87,7 +87,7 @@ def read_word(typing_context, array, index):
     """The 8 bytes from ``array[index]`` on as one number; all of them must exist, wherever they begin."""
 
     def generate(context, builder, signature, arguments):
-        pointer = _pointer(context, builder, signature.args[0], arguments[0], arguments[1])
+        pointer = pointer_to(context, builder, signature.args[0], arguments[0], arguments[1])
         return builder.load(builder.bitcast(pointer, ir.IntType(64).as_pointer()), align=1)
 
     return types.uint64(array, types.int64), generate

@@ -19,7 +19,10 @@ KINDS: Table[NodeKind] = Table(
         "nodes.sparse.kind:SPARSE",
         uses=("solver", "positive_weight", "rare_weight", "bias", "prune"),
     ),
-    dense=Entry("nodes.dense.kind:DENSE", uses=("dim", "epochs", "optimizer", "lr", "l2", "batch_size")),
+    dense=Entry(
+        "nodes.dense.kind:DENSE",
+        uses=("dim", "initial_range", "epochs", "optimizer", "lr", "l2", "batch_size"),
+    ),
     both=Entry(parts=("dense", "sparse")),
     direct=Entry("nodes.direct.kind:DIRECT", uses=("solver", "positive_weight", "rare_weight", "bias")),
 )

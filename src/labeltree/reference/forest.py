@@ -30,7 +30,7 @@ def halve(
 ) -> Halves:
     """From given halves by alternation: the best order of labels for each half, the best half for each row.
 
-    ``Y`` (n_rows, n_labels) is 1 for a row's labels, else 0.
+    ``Y`` (n_rows, n_labels) is what a row's labels count, 1 or more for rare ones, else 0.
     """
     occurs = np.flatnonzero(Y.any(axis=0))
     Y, gain = Y[:, occurs], gains(Y[:, occurs])
@@ -74,16 +74,23 @@ def l2_objective(
 
 
 class Node(NamedTuple):
-    """An inner node has children and columns with weights, a leaf has labels with shares."""
+    """An inner node has children and columns with weights; a leaf has labels with shares, and its bias is the
+    share of a label that all its rows have."""
 
     entries: Mapping[int, float]
     bias: float = 0.0
     children: Sequence[int] = ()
 
 
+def leaf_gains(Y: NDArray[np.bool_]) -> NDArray[np.float64]:
+    """(n_rows,) what one of a row's labels, in the first place, would add to its nDCG@5."""
+    n_counted = np.clip(Y.sum(axis=1), 1, min(5, Y.shape[1]))
+    return 1.0 / np.cumsum(discounts(5))[n_counted - 1]
+
+
 def shares(Y: NDArray[np.bool_], weight: NDArray[np.float64], most: int) -> dict[int, float]:
-    """The labels of a leaf's rows, the most frequent ones; ties to the lower label."""
-    mean = weight @ Y / weight.sum()
+    """The labels of a leaf's rows, the largest ones; ties to the lower label."""
+    mean = (weight * leaf_gains(Y)) @ Y / weight.sum()
     kept = sorted(np.flatnonzero(mean).tolist(), key=lambda label: (-mean[label], label))[:most]
     return {label: float(mean[label]) for label in sorted(kept)}
 
@@ -99,9 +106,30 @@ def leaf_of(nodes: Sequence[Node], root: int, row: Mapping[int, float]) -> int:
 
 
 def vote(nodes: Sequence[Node], roots: Sequence[int], row: Mapping[int, float]) -> dict[int, float]:
-    """The mean share of each label over the leaves of all trees."""
+    """The share of each label over the leaves of all trees, of what these count together."""
     votes: dict[int, float] = {}
-    for root in roots:
-        for label, share in nodes[leaf_of(nodes, root, row)].entries.items():
-            votes[label] = votes.get(label, 0.0) + share / len(roots)
+    leaves = [nodes[leaf_of(nodes, root, row)] for root in roots]
+    for leaf in leaves:
+        for label, share in leaf.entries.items():
+            votes[label] = votes.get(label, 0.0) + share / sum(leaf.bias for leaf in leaves)
     return dict(sorted(votes.items()))
+
+
+def rank(
+    votes: Mapping[int, float],
+    row: Mapping[int, float],
+    weight: Sequence[float],
+    means: Sequence[Mapping[int, float]],
+    share: float,
+    sharpness: float,
+) -> dict[int, float]:
+    """What PfastreXML ranks labels by: votes times weights, and how near the row is to the labels' mean rows.
+
+    The row and the means have length 1, so that half the square of their distance is 1 - cosine.
+    """
+    ranked = {}
+    for label, vote in votes.items():
+        cosine = sum(value * row.get(column, 0.0) for column, value in means[label].items())
+        near = 1.0 / (1.0 + np.exp(sharpness * (1.0 - cosine)))
+        ranked[label] = float((vote * weight[label]) ** (1.0 - share) * near**share)
+    return ranked

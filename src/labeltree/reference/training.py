@@ -25,12 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labeltree.config import Config
-from labeltree.nodes.dense.fitting import (
-    INITIAL_BIAS_SQUARES,
-    INITIAL_RANGE,
-    OPTIMIZERS,
-    SMALLEST_SQUARES,
-)
+from labeltree.nodes.dense.fitting import INITIAL_BIAS_SQUARES, OPTIMIZERS, SMALLEST_SQUARES
 from labeltree.tree import LabelTree
 
 LEAST_LIKELIHOOD = 1e-7  # a node's loss is at most -log of this, so that one example cannot drown the sum
@@ -282,7 +277,7 @@ def first_parameters(
     uniform = random.random((n_features, config.dim), dtype=np.float32).astype(np.float64)
     bias = softmax_bias(tree, examples) if config.link == "hsm" else initial_bias(tree, examples)
     return Parameters(
-        Rows(INITIAL_RANGE * (2.0 * uniform - 1.0), np.zeros(n_features)),
+        Rows(config.initial_range * (2.0 * uniform - 1.0), np.zeros(n_features)),
         Rows(np.zeros((tree.n_nodes, config.dim)), np.zeros(tree.n_nodes)),
         Rows(bias[:, None], np.full(tree.n_nodes, INITIAL_BIAS_SQUARES)),
     )

@@ -23,7 +23,8 @@ BUILDERS: Table[TreeBuilder] = Table(
     complete=Entry("trees.shapes:COMPLETE", uses=("arity",)),
     flat=Entry("trees.shapes:FLAT"),
     learned=Entry(
-        "trees.learned:LEARNED", uses=("arity", "dim", "epochs", "optimizer", "lr", "l2", "batch_size")
+        "trees.learned:LEARNED",
+        uses=("arity", "dim", "initial_range", "epochs", "optimizer", "lr", "l2", "batch_size"),
     ),
 )
 FROM_FILE = "file"  # what a config says of a tree from a file, whose path means nothing on another machine

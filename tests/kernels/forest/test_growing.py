@@ -14,10 +14,11 @@ from labeltree.data.rows import SparseRows, TrainingRows
 from labeltree.experts.forest import ForestExpert
 from labeltree.experts.forest_training import Grower, GrownTree, join_trees
 from labeltree.kernels.forest.arrays import HALF_BITS, Trees
+from labeltree.parallel import Pool
 from labeltree.reference import forest as reference
 
 N_ROWS, N_COLUMNS, N_LABELS = 150, 20, 25
-NONE = np.empty(0, np.int64)
+NONE, POOL = np.empty(0, np.int64), Pool(1)
 ROWS = random_problem(N_ROWS, N_COLUMNS, N_LABELS, seed=9)[0]
 
 
@@ -88,6 +89,8 @@ def test_a_leaf_has_the_shares_of_its_rows(split: str, most: int) -> None:
         own = np.flatnonzero(leaves == leaf)
         expected = reference.shares(dense[own] > 0, weight[own], most)
         assert list(nodes[leaf].entries) == list(expected)
+        mean_gain = weight[own] @ reference.leaf_gains(dense[own] > 0) / weight[own].sum()
+        assert nodes[leaf].bias == pytest.approx(mean_gain)
         found = np.array(list(nodes[leaf].entries.values()))
         largest = max(expected.values(), default=0.0)
         np.testing.assert_allclose(found, list(expected.values()), atol=0.5001 * largest / 127)
@@ -112,13 +115,23 @@ def test_rows_of_the_same_labels_are_one_leaf() -> None:
     np.testing.assert_allclose(tree.scale * tree.amount, 1.0, rtol=1e-6)
 
 
+def test_shares_that_are_too_small_for_their_bits_are_left_out() -> None:
+    """A row that has all labels of its leaf weighs next to nothing there."""
+    X, Y, weight, _ = random_problem(2, N_COLUMNS, 3, seed=1)
+    one = Y._replace(indptr=np.array([0, 1, 1]), indices=np.array([2], np.int32))
+    weight[:] = 1e-44, 1e3
+    tree = Grower(TrainingRows(X, one, weight), make_config({"forest": 1}), N_COLUMNS).grow(0, NONE)
+    assert tree.scale.tolist() == [0.0]
+    assert not len(tree.ids)
+
+
 def test_only_columns_that_are_compared_count() -> None:
     X, Y, weight, _ = random_problem(N_ROWS, N_COLUMNS, N_LABELS, seed=9)
     few = Grower(TrainingRows(X, Y, weight), make_config({"forest": 1}), 8)
     tree = few.grow(0, NONE)
     is_inner = np.repeat(tree.first_child > 0, np.diff(tree.start))
     assert tree.ids[is_inner].max() == 7
-    expert = few.expert([tree])
+    expert = few.expert([tree], NONE, POOL)
     nodes = decoded(expert.forest)
     leaves = [reference.leaf_of(nodes, 0, row_of(X, i, 8)) for i in range(N_ROWS)]
     assert expert.leaves(X[:3])[:, 0].tolist() == leaves

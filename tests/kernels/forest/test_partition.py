@@ -21,12 +21,17 @@ def first_sides(n: int) -> np.ndarray:
 
 @pytest.mark.parametrize("n_labels", [1, 3, 30])
 @pytest.mark.parametrize("n_rows", [2, 20, 200])
-def test_it_is_the_references(n_rows: int, n_labels: int) -> None:
+@pytest.mark.parametrize("is_weighted", [False, True])
+def test_it_is_the_references(n_rows: int, n_labels: int, is_weighted: bool) -> None:
+    """Also where some labels count more than others."""
     X, Y, weight, dense = random_problem(n_rows, 5, n_labels, seed=n_rows + n_labels)
     scratch = make_scratch(n_rows, 5, n_labels, SEED)
     members = np.arange(n_rows, dtype=np.int32)
-    n_first = halve(make_examples(X, Y, weight), members, 0, n_rows, scratch)
-    expected = reference.halve(dense, weight.astype(np.float64), first_sides(n_rows))
+    gains = (
+        np.random.default_rng(n_rows).choice([1.0, 2.5, 7.0], n_labels) if is_weighted else np.ones(n_labels)
+    )
+    n_first = halve(make_examples(X, Y, weight, gains), members, 0, n_rows, scratch)
+    expected = reference.halve(dense * gains, weight.astype(np.float64), first_sides(n_rows))
     if len(set(expected.side.tolist())) == 2:
         assert n_first == np.count_nonzero(expected.side > 0)
         assert scratch.side.tolist() == expected.side.tolist()
@@ -41,7 +46,7 @@ def test_only_the_nodes_own_rows_count() -> None:
     X, Y, weight, dense = random_problem(90, 5, 12, seed=4)
     scratch = make_scratch(90, 5, 12, SEED)
     members = np.random.default_rng(1).permutation(90).astype(np.int32)
-    halve(make_examples(X, Y, weight), members, 30, 80, scratch)
+    halve(make_examples(X, Y, weight, np.ones(12)), members, 30, 80, scratch)
     part = members[30:80]
     expected = reference.halve(dense[part], weight[part].astype(np.float64), first_sides(50))
     assert scratch.side[:50].tolist() == expected.side.tolist()

@@ -35,7 +35,7 @@ def test_no_other_weights_are_better(method: str, cost: float) -> None:
     scratch.side[:] = side
     members = np.arange(60, dtype=np.int32)
     n_first = int(np.count_nonzero(side > 0))
-    fit(make_method(cost), make_examples(X, Y, weight), members, 0, 60, n_first, scratch)
+    fit(make_method(cost), make_examples(X, Y, weight, np.ones(Y.n_labels)), members, 0, 60, n_first, scratch)
     dense, costs = dense_rows(X, 0.7), reference.costs(side, weight.astype(np.float64), cost)
     found = scratch.weights.astype(np.float64)
     best = objective(found, dense, side, costs)

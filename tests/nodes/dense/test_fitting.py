@@ -96,7 +96,9 @@ def test_a_softmax_agrees_with_the_reference(
 def test_agrees_with_the_reference_after_many_steps(optimizer: str, shape: str, link: str) -> None:
     tree = build_flat(200) if shape == "flat" else chain_tree(40)
     problem = random_problem(tree, 40, seed=5)
-    config = Config(link=link, optimizer=optimizer, batch_size=8, epochs=5, dim=6, l2=1e-3, lr=0.2)
+    config = Config(
+        link=link, optimizer=optimizer, batch_size=8, epochs=5, dim=6, l2=1e-3, lr=0.2, initial_range=0.3
+    )
     losses = check_against_reference(problem if link == "plt" else labelled(problem), config, 3, 1e-3)
     assert losses[-1] < losses[0] or link == "hsm"  # whose labels are others in each pass
 

@@ -20,6 +20,7 @@ from labeltree.nodes.direct import fitting
 from labeltree.nodes.kind import Facts, Fit, FitInput
 from labeltree.parallel import Pool
 from labeltree.reference.sparse import BIAS
+from labeltree.training.driver import estimate
 from labeltree.tree import LabelTree
 from labeltree.trees.shapes import build_complete
 
@@ -96,6 +97,8 @@ def test_more_memory_than_sensible_is_refused_by_name(monkeypatch: pytest.Monkey
     monkeypatch.setattr(fitting, "MOST_BYTES", 1000)
     with pytest.raises(TrainingError, match=r"direct nodes keep a number for each of 40 features.*sparse"):
         fit(random_problem(tree_of(6, 2), 10, seed=1), Config(nodes="direct"))
+    with pytest.raises(TrainingError, match="direct nodes keep a number for each of 40 features"):
+        estimate(np.eye(40, dtype=np.float32), [[f"{row % 20}"] for row in range(40)], nodes="direct")
 
 
 def test_given_vectors_are_searched_as_they_are(tmp_path: Path) -> None:

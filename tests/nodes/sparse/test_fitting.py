@@ -31,7 +31,8 @@ from labeltree import LabelTree
 from labeltree.config import Config
 from labeltree.errors import TrainingError
 from labeltree.experts.held_out import choose_rows
-from labeltree.kernels.sparse.arrays import FEW_LANES, LANES
+from labeltree.kernels.lanes import LANES
+from labeltree.kernels.sparse.arrays import FEW_LANES
 from labeltree.nodes.chunks import chunk_starts
 from labeltree.nodes.kind import FitInput, FitProgress
 from labeltree.nodes.sparse.fitting import fit_sparse

@@ -6,7 +6,7 @@ import pytest
 
 from labeltree.config import Config, make_config, parameters
 from labeltree.errors import ParameterError
-from labeltree.kernels.sparse.arrays import LANES
+from labeltree.kernels.lanes import LANES
 from labeltree.nodes.sparse.passes import Passes
 from labeltree.nodes.sparse.solver import Solver
 from labeltree.nodes.sparse.solvers import (

@@ -11,6 +11,13 @@ HALF_BITS = 16  # of an id that is in the lower half
 LARGEST = 127  # of a byte
 
 
+def halves_of(ids: NDArray[np.int32], n: int) -> tuple[NDArray[np.uint16], NDArray[np.uint16]]:
+    """The lower bits of ids below n, and the upper ones; none where all are 0."""
+    low = (ids & (1 << HALF_BITS) - 1).astype(np.uint16)
+    is_wide = n > 1 << HALF_BITS
+    return low, (ids >> HALF_BITS).astype(np.uint16) if is_wide else np.empty(0, np.uint16)
+
+
 class Examples(NamedTuple):
     """The rows that trees are grown from."""
 
@@ -20,7 +27,8 @@ class Examples(NamedTuple):
     label_indptr: NDArray[np.int64]  # (n_rows + 1,)
     labels: NDArray[np.int32]
     weight: NDArray[np.float32]  # (n_rows,) what each row counts, above 0 for those that are used
-    gain: NDArray[np.float64]  # (n_rows,) what a label in the first place adds to a row's nDCG
+    gain: NDArray[np.float64]  # of each of the labels: what it adds to its row's nDCG in the first place
+    leaf_gain: NDArray[np.float64]  # (n_rows,) what a row's labels count in its leaf
     discount: NDArray[np.float64]  # (n_labels,) of each place in an order of labels
 
 
@@ -76,12 +84,23 @@ class Trees(NamedTuple):
 
     root: NDArray[np.int32]  # (n_trees,)
     first_child: NDArray[np.int32]  # (n_nodes,) of a leaf 0
-    bias: NDArray[np.float32]  # (n_nodes,)
+    bias: NDArray[np.float32]  # (n_nodes,) of a leaf, the share of a label that all its rows have
     scale: NDArray[np.float32]  # (n_nodes,)
     start: NDArray[np.int64]  # (n_nodes + 1,) of each node's list
     low: NDArray[np.uint16]  # ids of columns or labels: the lower bits ...
     high: NDArray[np.uint16]  # ... and the upper ones, or nothing where all are 0
     amount: NDArray[np.int8]  # weights or shares, times the node's scale
+
+
+class Tail(NamedTuple):
+    """What votes are ranked by besides (PfastreXML): what they count, and the mean rows of labels."""
+
+    weight: NDArray[np.float32]  # (n_labels,) above 0, at most 1
+    scale: NDArray[np.float32]  # (n_labels,) what 1 of a byte stands for
+    start: NDArray[np.int64]  # (n_labels + 1,) of each label's mean row; of length 1, or empty
+    low: NDArray[np.uint16]  # columns, as in Trees
+    high: NDArray[np.uint16]
+    amount: NDArray[np.int8]
 
 
 class Work(NamedTuple):

@@ -172,25 +172,28 @@ def grow_nodes(method, examples, nodes, n_columns, leaf_rows, seed):
 
 @inlined
 def _sum_labels(examples, members, begin, end, shares, found):
-    """What each label's rows count; the labels, sorted, and what all rows count."""
-    label_indptr, labels, weight = examples.label_indptr, examples.labels, examples.weight
+    """What each label's rows count for it; the labels, sorted."""
+    label_indptr, labels = examples.label_indptr, examples.labels
     n = 0
     for k in range(begin, end):
         row = members[k]
+        count = examples.weight[row] * examples.leaf_gain[row]
         for e in range(label_indptr[row], label_indptr[row + 1]):
             if shares[labels[e]] == 0.0:
                 found[n] = labels[e]
                 n += 1
-            shares[labels[e]] += weight[row]
+            shares[labels[e]] += count
     return np.sort(found[:n])
 
 
 @inlined
-def _total_weight(weight, members, begin, end):
-    total = 0.0
+def _sum_rows(weight, members, begin, end, leaf_gain):
+    """What the rows weigh, and what all of them count for a label that they all have."""
+    total, gain = 0.0, 0.0
     for k in range(begin, end):
         total += weight[members[k]]
-    return total
+        gain += weight[members[k]] * leaf_gain[members[k]]
+    return total, gain
 
 
 @inlined
@@ -210,8 +213,11 @@ def _least_share(shares, found, n_kept):
 
 
 @kernel
-def fill_leaves(examples, nodes, leaves, most_labels, out_start, out_scale):
-    """The labels of each leaf and their shares of its rows, the largest ones: ids and bytes."""
+def fill_leaves(examples, nodes, leaves, most_labels, out_start, out_scale, out_gain):
+    """The labels of each leaf and their shares of its rows, the largest ones: ids and bytes.
+
+    ``out_gain`` is the share of a label that all rows have.
+    """
     n_labels = len(examples.discount)
     shares, found = np.zeros(n_labels), np.empty(n_labels, np.int32)
     ids, amounts = np.empty(1024, np.int32), np.empty(1024, np.int8)
@@ -223,9 +229,11 @@ def fill_leaves(examples, nodes, leaves, most_labels, out_start, out_scale):
         largest = 0.0
         for j in range(len(labels)):
             largest = max(largest, shares[labels[j]])
-        total = _total_weight(examples.weight, nodes.members, begin, end)
+        total, gain = _sum_rows(examples.weight, nodes.members, begin, end, examples.leaf_gain)
         scale = largest / LARGEST
         out_scale[place] = scale / total if total > 0.0 else 0.0
+        out_gain[place] = gain / total if total > 0.0 else 1.0
+        is_said = out_scale[place] > 0.0  # not where 32 bits are too few for weights next to 0
         ids, amounts = _enlarged(ids, n + len(labels)), _enlarged(amounts, n + len(labels))
         for j in range(len(labels)):
             share = shares[labels[j]]
@@ -233,8 +241,8 @@ def fill_leaves(examples, nodes, leaves, most_labels, out_start, out_scale):
             if share < least or (share == least and n_equal == 0):
                 continue
             n_equal -= share == least
-            amount = np.int64(np.rint(share / scale))
-            if amount > 0:
+            amount = np.int64(np.rint(share / scale)) if scale > 0.0 else np.int64(0)
+            if is_said and amount > 0:
                 ids[n], amounts[n] = labels[j], amount
                 n += 1
         out_start[place + 1] = n

@@ -47,15 +47,15 @@ def _mark_labels(examples, members, begin, end, scratch):
 @inlined
 def _sum_gains(examples, members, begin, end, side, found, scores, others):
     """What the rows of each half gain from each label."""
-    label_indptr, labels = examples.label_indptr, examples.labels
+    label_indptr, labels, gain = examples.label_indptr, examples.labels, examples.gain
     for j in range(len(found)):
         scores[found[j]], others[found[j]] = 0.0, 0.0
     for k in range(begin, end):
         row = members[k]
-        gain = examples.gain[row] * examples.weight[row]
+        weight = examples.weight[row]
         sums = scores if side[k - begin] > 0 else others
         for e in range(label_indptr[row], label_indptr[row + 1]):
-            sums[labels[e]] += gain
+            sums[labels[e]] += weight * gain[e]
 
 
 @inlined
@@ -82,14 +82,13 @@ def _add_discounts(discount, scores, found, sign, work, lead):
 @inlined
 def _choose_sides(examples, members, begin, end, lead, side):
     """Each row goes where its labels stand before; how many are on the first side, 0 if none can tell."""
-    label_indptr, labels = examples.label_indptr, examples.labels
+    label_indptr, labels, gain = examples.label_indptr, examples.labels, examples.gain
     n_first, n_decided = 0, 0
     for k in range(begin, end):
         row = members[k]
         ahead = 0.0
         for e in range(label_indptr[row], label_indptr[row + 1]):
-            ahead += lead[labels[e]]
-        ahead *= examples.gain[row]
+            ahead += lead[labels[e]] * gain[e]
         if ahead > _UNDECIDED:
             side[k - begin] = 1
         elif ahead < -_UNDECIDED:

@@ -11,7 +11,7 @@ from labeltree.kernels.sorting import MOST_RANKED, make_key, number_of, sort_key
 
 TREES_TABLE = Layout(Trees)
 WORK_TABLE = Layout(Work)
-_read_trees, _read_work = TREES_TABLE.reader(), WORK_TABLE.reader()
+_read_trees, read_work = TREES_TABLE.reader(), WORK_TABLE.reader()
 
 _MANY = 8  # where one label in so many has votes, all are looked at instead of sorting those
 
@@ -58,13 +58,17 @@ def _length_of(values, start, end):
 
 
 @inlined
-def _spread(indices, values, start, end, row):
+def spread_row(indptr, indices, values, i, row):
+    """Give the columns of row i their places; where its entries end that trees know, and its length."""
+    start = indptr[i]
+    end = start + _n_compared(indices, start, indptr[i + 1], row)
     for e in range(start, end):
         row[indices[e]] = values[e]
+    return end, _length_of(values, start, end)
 
 
 @inlined
-def _clear(indices, start, end, row):
+def clear_row(indices, start, end, row):
     for e in range(start, end):
         row[indices[e]] = 0.0
 
@@ -72,15 +76,12 @@ def _clear(indices, start, end, row):
 @kernel
 def find_leaves(trees_table, work_table, indptr, indices, values, out_leaves):
     """(n_rows, n_trees) the node that each tree leads each row to."""
-    trees, work = _read_trees(trees_table, ()), _read_work(work_table, ())
+    trees, work = _read_trees(trees_table, ()), read_work(work_table, ())
     for i in range(len(indptr) - 1):
-        start = indptr[i]
-        end = start + _n_compared(indices, start, indptr[i + 1], work.row)
-        length = _length_of(values, start, end)
-        _spread(indices, values, start, end, work.row)
+        end, length = spread_row(indptr, indices, values, i, work.row)
         for t in range(len(trees.root)):
             out_leaves[i, t] = _leaf_of(trees, trees.root[t], work.row, length)
-        _clear(indices, start, end, work.row)
+        clear_row(indices, indptr[i], end, work.row)
 
 
 @inlined
@@ -114,24 +115,22 @@ def _sort_labels(votes, keys, n, buffer):
 
 @kernel
 def vote_of_leaves(trees_table, work_table, indptr, indices, values, row, out_indptr, out_ids, out_votes):
-    """The labels of each row's leaves with their mean shares, from ``row`` on while there is room.
+    """The labels of each row's leaves and their shares of what these count, from ``row`` on.
 
-    Returns the first row that found none: where that is not the last, it wants larger arrays and another
-    call. As :func:`labeltree.reference.forest.vote`.
+    Returns the first row that found no room, or how many rows there are: where one found none, the arrays
+    must be larger for the next call. As :func:`labeltree.reference.forest.vote`.
     """
-    trees, work = _read_trees(trees_table, ()), _read_work(work_table, ())
+    trees, work = _read_trees(trees_table, ()), read_work(work_table, ())
     votes, keys = work.votes, work.keys
     buffer = np.empty(MOST_RANKED, np.int64)
-    n_trees = len(trees.root)
     for i in range(row, len(indptr) - 1):
-        start = indptr[i]
-        end = start + _n_compared(indices, start, indptr[i + 1], work.row)
-        length = _length_of(values, start, end)
-        _spread(indices, values, start, end, work.row)
-        n = np.int64(0)
-        for t in range(n_trees):
-            n = _add_leaf(trees, _leaf_of(trees, trees.root[t], work.row, length), votes, keys, n)
-        _clear(indices, start, end, work.row)
+        end, length = spread_row(indptr, indices, values, i, work.row)
+        n, total = np.int64(0), 0.0
+        for t in range(len(trees.root)):
+            leaf = _leaf_of(trees, trees.root[t], work.row, length)
+            n = _add_leaf(trees, leaf, votes, keys, n)
+            total += np.float64(trees.bias[leaf])
+        clear_row(indices, indptr[i], end, work.row)
         first = out_indptr[i]
         has_room = first + n <= len(out_ids)
         _sort_labels(votes, keys, n, buffer)
@@ -139,7 +138,7 @@ def vote_of_leaves(trees_table, work_table, indptr, indices, values, row, out_in
             label = number_of(keys[k])
             if has_room:
                 out_ids[first + k] = label
-                out_votes[first + k] = min(1.0, votes[label] / n_trees)
+                out_votes[first + k] = min(1.0, votes[label] / total)
             votes[label] = 0.0
         if not has_room:
             return i
@@ -161,6 +160,8 @@ def forest_fits(trees, n_columns, n_labels):
         if child != 0 and not node < child < n_nodes - 1:
             return False
         if not 0 <= start[node] <= start[node + 1] <= len(low):
+            return False
+        if child == 0 and not trees.bias[node] > 0.0:
             return False
         # A leaf's label has a vote above 0, or it would be taken for one that has none yet.
         if child == 0 and start[node] < start[node + 1] and not trees.scale[node] > 0.0:

@@ -8,9 +8,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from labeltree.kernels.addresses import Matrix
+from labeltree.kernels.lanes import LANES
 
-LANES = 16  # columns of weights are padded to whole vectors of the processor ...
-FEW_LANES = 4  # ... or, as in binary trees, to a short one
+# Columns of weights are padded to whole vectors (LANES) or, as in binary trees, to a short one.
+FEW_LANES = 4
 
 
 def padded(n_children: ArrayLike) -> NDArray[np.int64]:

@@ -28,7 +28,6 @@ from labeltree.nodes.kind import FitInput, FitProgress
 from labeltree.nodes.links import Link
 from labeltree.tree import LabelTree
 
-INITIAL_RANGE = 0.1  # embeddings start uniform in +-this, node weights at 0
 SMALLEST_SQUARES = 1e-8  # a gradient that is only rounding error must not become a full step
 INITIAL_BIAS_SQUARES = 0.01  # biases start near their best values: no full first step along rounding errors
 PART_EXAMPLES = 8192  # between two reports of progress
@@ -70,7 +69,7 @@ class Trainer:
         self.chunks, bias, n_visits, n_positives = self._prepare()
         self.is_learned = np.isfinite(bias)
         self.parameters = Parameters(
-            _random_embedding(self.random, X.n_columns, config.dim),
+            _random_embedding(self.random, X.n_columns, config),
             aligned_zeros((tree.n_nodes, config.dim)),
             bias,
             np.zeros(X.n_columns, np.float32),
@@ -210,9 +209,9 @@ def _first_bias(
     return link.first_bias(node_weight, tree, total_weight(examples.weight)), n_visits, n_positives
 
 
-def _random_embedding(random: np.random.Generator, n_features: int, dim: int) -> NDArray[np.float32]:
-    embedding = aligned_zeros((n_features, dim))
+def _random_embedding(random: np.random.Generator, n_features: int, config: Config) -> NDArray[np.float32]:
+    embedding = aligned_zeros((n_features, config.dim))
     random.random(out=embedding, dtype=np.float32)
-    embedding *= np.float32(2 * INITIAL_RANGE)
-    embedding -= np.float32(INITIAL_RANGE)
+    embedding *= np.float32(2 * config.initial_range)
+    embedding -= np.float32(config.initial_range)
     return embedding

@@ -28,18 +28,22 @@ class _Floats(NamedTuple):
 
 def fit_direct(given: FitInput) -> Fit:
     """Train each chunk of siblings on the rows of their parent."""
-    n_nodes, n_features = given.tree.n_nodes, given.rows.X.n_columns
+    check_size(given.tree.n_nodes, given.rows.X.n_columns)
+    plan, solved = plan_and_solve(given, _solve)
+    whole = _assemble(plan, {number: found[-1] for number, found in solved.items()})
+    if not np.any(plan.rows.held_out):
+        return Fit(whole)
+    return Fit(whole, _assemble(plan, {number: found[0] for number, found in solved.items()}))
+
+
+def check_size(n_nodes: int, n_features: int) -> None:
+    """Refuse weights that are too many to keep."""
     n_bytes = 4 * n_nodes * n_features
     if n_bytes > MOST_BYTES:
         raise TrainingError(
             f"direct nodes keep a number for each of {n_features:,} features and {n_nodes:,} nodes, "
             f"{n_bytes / 1e9:.0f} GB here; use nodes='sparse', which are made for many features"
         )
-    plan, solved = plan_and_solve(given, _solve)
-    whole = _assemble(plan, {number: found[-1] for number, found in solved.items()})
-    if not np.any(plan.rows.held_out):
-        return Fit(whole)
-    return Fit(whole, _assemble(plan, {number: found[0] for number, found in solved.items()}))
 
 
 def _solve(task: Task) -> list[_Floats]:

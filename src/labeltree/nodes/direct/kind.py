@@ -35,6 +35,9 @@ class _Direct(NodeKind):
 
     def needs(self, rows: TrainingRows, shape: Shape, config: Config, tree: LabelTree | None) -> Needs:
         """As of sparse nodes, but that every weight is kept, and while they are joined is there twice."""
+        from labeltree.nodes.direct.fitting import check_size
+
+        check_size(rows.Y.n_labels + shape.n_inner, rows.X.n_columns)
         of_sparse = KINDS["sparse"].needs(rows, shape, config, None)
         kept = 4 * (rows.Y.n_labels + shape.n_inner) * (rows.X.n_columns + 1)
         working = max(0, of_sparse.training_bytes - of_sparse.kept_bytes)

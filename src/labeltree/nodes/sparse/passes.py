@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from labeltree.config import Config
 from labeltree.errors import TrainingError
+from labeltree.kernels.lanes import LANES
 from labeltree.kernels.sparse.arrays import (
-    LANES,
     Gathered,
     LogLoss,
     OnlineLogLoss,
