@@ -22,6 +22,7 @@ METHODS: dict[str, dict[str, dict[str, Any]]] = {
     "sparse": {
         "batch": {},
         "log": dict(loss="log", C=10.0),
+        "active": dict(solver="active", loss="squared-hinge", l1=0.02, bias=1.0),  # as PPDSparse
         "online": dict(solver="sgd"),
         "neighbours": dict(neighbours=10),
         "forest": dict(neighbours=10, forest=10, forest_leaf=5),

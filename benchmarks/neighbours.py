@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from benchmarks.datasets import ALL_SETS, MissingData, data_file
 from labeltree.config import Config
+from labeltree.data.formats import Reading
 from labeltree.data.rows import Arrays, LabelRows, SparseRows, first_rows, pointers
 from labeltree.experts.neighbours import NeighboursExpert
 from labeltree.experts.neighbours_index import LENGTHS
@@ -41,8 +42,8 @@ class Data(NamedTuple):
 
 def read(name: str, n_rows: int) -> Data:
     """A data set, with the first rows of its test file."""
-    data = read_training_data(str(data_file(name, "train")), None, Config(), "auto", False)
-    test = read_data_set(data.features, data.labels, data_file(name, "test"), "auto", skip_bad_lines=False)
+    data = read_training_data(str(data_file(name, "train")), None, Config())
+    test = read_data_set(data.features, data.labels, data_file(name, "test"), Reading(), skip_bad_lines=False)
     return Data(data.X, data.Y, first_rows(data.features.prepared(test.rows), n_rows), test.labels)
 
 

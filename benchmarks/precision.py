@@ -54,7 +54,7 @@ def best_labels(logs: NDArray[np.float64]) -> NDArray[np.int64]:
 
 def measure(name: str, n_rows: int) -> str:
     config = make_config({"nodes": "dense", "arity": 16}, preset="fast")
-    data = read_training_data(str(data_file(name, "train")), None, config, "auto", False)
+    data = read_training_data(str(data_file(name, "train")), None, config)
     weight = np.ones(data.X.n_rows, np.float32)
     with Pool() as pool:
         rows = TrainingRows(data.X, data.Y, weight)

@@ -50,6 +50,7 @@ from experiments.sets import Defaults, Files, add_set_options, chosen_sets, run_
 from experiments.writing import command_of, output_folder, parser_of, write_csv
 from labeltree.config import Config
 from labeltree.data.bad_lines import BadLines
+from labeltree.data.formats import Reading
 from labeltree.data.rows import LabelRows, SparseRows
 from labeltree.errors import TrainingError
 from labeltree.features.counting import document_frequency, inverse_document_frequency
@@ -107,7 +108,7 @@ def prepare(train: Path, judge: Path, weights: str) -> Rows:
     config = Config(**PLAIN | settings)
     data = read_training_data(train, None, config)
     features, X = data.features, data.X
-    judged_X, judged_Y = read_rows(features, data.labels, judge, "auto", BadLines())
+    judged_X, judged_Y = read_rows(features, data.labels, judge, Reading(), BadLines())
     if not isinstance(features, VectorFeatures):
         return Rows(X, data.Y, judged_X, judged_Y, "text")
     idf = np.ones(X.n_columns, np.float32)

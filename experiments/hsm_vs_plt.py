@@ -41,6 +41,7 @@ from experiments.sets import Defaults, Files, add_set_options, chosen_sets, run_
 from experiments.writing import command_of, output_folder, parser_of, write_csv
 from labeltree.config import Config
 from labeltree.data.bad_lines import BadLines
+from labeltree.data.formats import Reading
 from labeltree.data.rows import LabelRows, SparseRows, pointers
 from labeltree.errors import TrainingError
 from labeltree.features.reading import read_rows
@@ -70,7 +71,7 @@ class Rows(NamedTuple):
 def read(train: Path, judge: Path) -> Rows:
     """Both files with plain features: TF-IDF for texts, rows of length 1."""
     data = read_training_data(train, None, Config(**PLAIN | {"idf": plain_idf(train)}))
-    return Rows(data.X, data.Y, *read_rows(data.features, data.labels, judge, "auto", BadLines()))
+    return Rows(data.X, data.Y, *read_rows(data.features, data.labels, judge, Reading(), BadLines()))
 
 
 def keep_one(Y: LabelRows, seed: int) -> LabelRows:

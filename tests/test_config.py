@@ -85,7 +85,8 @@ def test_numbers_are_finite_numbers(parameter: Parameter, value: Any) -> None:
 @pytest.mark.parametrize("parameter", [p for p in ALL if p.choices], ids=ids)
 def test_choices(parameter: Parameter) -> None:
     for choice in parameter.choices:
-        assert getattr(make_config({parameter.name: choice, **enabling(parameter)}), parameter.name) == choice
+        given = enabling(parameter) | ({"solver": "active"} if choice == "hinge" else {})
+        assert getattr(make_config({parameter.name: choice, **given}), parameter.name) == choice
     if parameter.open_choice:
         assert getattr(make_config({parameter.name: "some/file"}), parameter.name) == "some/file"
     else:
@@ -215,7 +216,7 @@ def test_strings_that_cannot_be_parsed(name: str, value: str, message: str) -> N
 def test_needs_are_of_parameters_that_are_known(parameter: Parameter) -> None:
     for need in parameter.needs:
         for name, wanted in need.any_of.items():
-            if name == "input":
+            if name in ("input", "beside"):
                 assert set(wanted) <= {"text", "vectors"}
             else:
                 for value in wanted:

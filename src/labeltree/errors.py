@@ -21,6 +21,10 @@ class DataError(LabelTreeError, ValueError):
     """A file, line, row or array cannot be used as data."""
 
 
+class MissingPackageError(LabelTreeError, ImportError):
+    """Something needs a package that is not installed; the message says how to install it."""
+
+
 class TreeError(LabelTreeError, ValueError):
     """Arrays or a file do not describe a label tree."""
 

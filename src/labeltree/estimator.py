@@ -20,6 +20,7 @@ from labeltree.data.matrices import is_sparse
 from labeltree.data.memory import row_weights
 from labeltree.data.rows import LabelRows, pointers
 from labeltree.errors import DataError, ParameterError, show
+from labeltree.features.joined import JoinedFeatures
 from labeltree.parameter import Parameter, check_names, parsed, plain
 from labeltree.query import DEFAULT_BEAM, DEFAULT_SEARCH, Query, make_query
 from labeltree.training.driver import train
@@ -100,7 +101,7 @@ class LabelTreeClassifier(ClassifierMixin, BaseEstimator):
         weights = row_weights(sample_weight, n_rows)
         if not weights.all():  # a weight of 0 is an absent row
             kept = np.flatnonzero(weights)
-            features = [features[row] for row in kept] if isinstance(features, list) else features[kept]
+            features = _take(features, kept)
             indicator, weights = indicator[kept], weights[kept]
         values = self._given_parameters()
         self._query(1)  # what cannot be searched for is told before the training
@@ -200,6 +201,8 @@ class LabelTreeClassifier(ClassifierMixin, BaseEstimator):
         """A list of texts or a matrix of finite numbers, and its number of rows."""
         if not reset:
             check_is_fitted(self)
+        if JoinedFeatures.recognises(X):  # the model checks both parts
+            return self._read_pair(X, reset)
         texts = _texts(X)
         on_texts = not reset and not hasattr(self, "n_features_in_")
         if texts is None and on_texts and not is_sparse(X) and np.size(X) == 0:
@@ -212,9 +215,22 @@ class LabelTreeClassifier(ClassifierMixin, BaseEstimator):
         if not reset and not on_texts:
             raise DataError(f"X has texts, but fit was given a matrix of {self.n_features_in_} features")
         if reset:
-            for name in ("n_features_in_", "feature_names_in_"):  # of an earlier fit
-                self.__dict__.pop(name, None)
+            self._forget_columns()
         return texts, len(texts)
+
+    def _read_pair(self, X: Any, reset: bool) -> tuple[Any, int]:
+        """Texts or rows, and the vectors beside them."""
+        if reset:
+            self._forget_columns()
+        elif hasattr(self, "n_features_in_"):
+            raise DataError("X has vectors beside the rows, but fit was given a matrix alone")
+        texts = _texts(X[0])
+        return (X[0] if texts is None else texts, np.asarray(X[1])), len(X[1])
+
+    def _forget_columns(self) -> None:
+        """What an earlier fit has found."""
+        for name in ("n_features_in_", "feature_names_in_"):
+            self.__dict__.pop(name, None)
 
 
 _HELP = {name: (p.default, p.full_help) for name, p in _CONFIG_PARAMETERS.items()} | _OWN_PARAMETERS
@@ -288,6 +304,13 @@ def _texts(X: Any) -> list[str] | None:
             return None
         X = array.tolist()
     return list(X) if any(isinstance(text, str) for text in X) else None
+
+
+def _take(features: Any, rows: NDArray[np.int64]) -> Any:
+    """Some rows of texts, of a matrix, or of a pair of either and vectors."""
+    if isinstance(features, tuple):
+        return tuple(_take(part, rows) for part in features)
+    return [features[row] for row in rows] if isinstance(features, list) else features[rows]
 
 
 def _indicator(labels: LabelRows) -> csr_matrix:

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from labeltree import __version__
 from labeltree.config import Config
-from labeltree.data.formats import check_in_memory
+from labeltree.data.columns import Columns
+from labeltree.data.formats import Reading, check_in_memory
 from labeltree.data.labels import check_label_rows
 from labeltree.data.rows import LabelRows, SparseRows, emptied, without_entries
 from labeltree.errors import DataError, ParameterError, show
@@ -239,15 +240,24 @@ class Model:
         return score_rows(self._ensemble, rows, labels, query_all(normalize=normalize), threads)
 
     def read(
-        self, path: str | Path, *, format: str = "auto", skip_bad_lines: bool = False
+        self,
+        path: str | Path,
+        *,
+        format: str = "auto",
+        text_column: str = "text",
+        labels_column: str = "labels",
+        label_separator: str = ";",
+        skip_bad_lines: bool = False,
     ) -> tuple[SparseRows, LabelRows, int]:
         """A data file as rows for this model: features, labels (-1: unknown), number of skipped lines."""
-        data = read_data_set(self.features, self.labels, path, format, skip_bad_lines=skip_bad_lines)
+        reading = Reading(format, Columns(text_column, labels_column, label_separator))
+        data = read_data_set(self.features, self.labels, path, reading, skip_bad_lines=skip_bad_lines)
         return data.rows, data.labels, data.bad_lines.skipped
 
     def test(
         self, X: Any, Y: Any = None, *, k: int | Sequence[int] = (1, 3, 5), normalize: bool = False,
         search: str = DEFAULT_SEARCH, beam: int | None = None, threads: int = 0, format: str = "auto",
+        text_column: str = "text", labels_column: str = "labels", label_separator: str = ";",
         skip_bad_lines: bool = False,
     ) -> Measures:  # fmt: skip
         """How good the predictions are, as `labeltree test` says it: a mapping that shows itself as a table.
@@ -257,12 +267,13 @@ class Model:
         """
         ranks = check_ranks(k)
         query = make_query(ranks[-1], normalize=normalize, search=search, beam=beam)
+        reading = Reading(format, Columns(text_column, labels_column, label_separator))
         if isinstance(X, (str, Path)):
             if Y is not None:
                 raise DataError("Y must be None when X is a file, whose lines have the labels")
-            data = read_data_set(self.features, self.labels, X, format, skip_bad_lines=skip_bad_lines)
+            data = read_data_set(self.features, self.labels, X, reading, skip_bad_lines=skip_bad_lines)
         else:
-            check_in_memory(format, skip_bad_lines)
+            check_in_memory(reading, skip_bad_lines)
             data = given_data_set(self.features.given_rows(X), Y, self.label_names)
         return measure(self, data, ranks, query, threads)
 
@@ -276,7 +287,7 @@ class Model:
             "card": dict(self.card),
             "config": self.config.to_dict(),
             "chosen": self.chosen,
-            "input": self.features.input,
+            **self.features.facts(),
             "n_examples": self.n_examples,
             "n_features": self.n_features,
             "n_labels": self.n_labels,

@@ -35,7 +35,9 @@ class AboveZero(Sequence[float]):
 class Need(NamedTuple):
     """One of these values of one of these parameters, without which another one has no effect."""
 
-    any_of: Mapping[str, Sequence[Any]]  # the values of each; "input" is not set but found in the data
+    any_of: Mapping[
+        str, Sequence[Any]
+    ]  # the values of each; "input" and "beside" are not set but found in the data
 
     def __str__(self) -> str:
         return ", or ".join(f"{name}={_one_of(wanted)}" for name, wanted in self.any_of.items())

@@ -92,7 +92,7 @@ BAD = [
     ("train {data.txt} -o {out} --lr nan", 2, "lr must be finite"),
     ("train {data.txt} -o {out} --nodes sparse-ish", 2, "dense"),
     ("train {data.txt} -o {out} --optimizer adam", 2, "adagrad"),
-    ("train {data.txt} -o {out} --format csv", 2, "fasttext"),
+    ("train {data.txt} -o {out} --format yaml", 2, "fasttext"),
     ("train {data.txt} -o {out} --preset finest", 2, "paper"),
     ("train {data.txt} -o {out} --threads -1", 2, "threads"),
     ("predict {model} {data.txt} --threads 99999999999999999999", 2, "0<=x<=4096"),

@@ -197,10 +197,11 @@ def test_bad_config_file(content: bytes, words: str, data: Path, capsys: pytest.
 
 
 def test_bad_paths_and_formats(data: Path, tmp_path: Path) -> None:
-    for path in (tmp_path / "missing.txt", tmp_path, "", "a\0b"):
+    (tmp_path / "empty").mkdir()
+    for path in (tmp_path / "missing.txt", tmp_path / "empty", "", "a\0b"):
         refuse(DataError, str(path), labeltree.train, path, **SMALL)
     refuse(DataError, "Y", labeltree.train, data, [["a"]], **SMALL)
-    refuse(ParameterError, "'csv'", labeltree.train, data, format="csv", **SMALL)
+    refuse(ParameterError, "'yaml'", labeltree.train, data, format="yaml", **SMALL)
     refuse(ParameterError, "bad.toml", make_config, file=tmp_path / "bad.toml")
     refuse(ParameterError, str(tmp_path), make_config, file=tmp_path)
     for format in ("xmlc", "jsonl", "annif"):
@@ -219,7 +220,7 @@ def test_models_refuse_files_of_another_kind(data: Path, tmp_path: Path) -> None
     refuse(DataError, "give XMLC rows like 1 1:1 2:1, or", vector_model.read, data)
     refuse(DataError, "must be XMLC rows like 1 1:1 2:1, but", vector_model.read, data, format="annif")
     refuse(DataError, "good.txt", vector_model.read, data, format="fasttext")
-    refuse(ParameterError, "'csv'", text_model.read, data, format="csv")
+    refuse(ParameterError, "'yaml'", text_model.read, data, format="yaml")
     refuse(DataError, "missing", text_model.read, tmp_path / "missing")
 
 

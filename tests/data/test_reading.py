@@ -210,7 +210,7 @@ def test_missing_file_folder_and_unknown_format(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="directory"):
         read(tmp_path)
     with pytest.raises(ParameterError, match="format must be one of auto, jsonl, xmlc"):
-        read(tmp_path, "csv")
+        read(tmp_path, "yaml")
 
 
 def test_source_can_be_looked_at_before_it_is_read(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -212,4 +212,27 @@ def test_the_usual_share_can_be_chosen() -> None:
     usual = np.array([0.25, 0.75])
     labels = np.arange(4), np.zeros(3, np.int32)
     cases = Cases(labels, np.ones((2, 3), np.float32), np.ones(3, np.bool_), np.ones(3))
-    np.testing.assert_array_equal(fit_shares(cases, usual), usual)
+    np.testing.assert_array_equal(fit_shares(cases, usual, np.zeros(len(usual), bool)), usual)
+
+
+@pytest.mark.parametrize("n_rows", [4, 400])
+@pytest.mark.parametrize("n_right", [2, 3])
+def test_a_group_that_must_pay_has_a_share_where_it_surely_gains(n_rows: int, n_right: int) -> None:
+    """The first group is sure of a wrong label in half the rows, the other one knows ``n_right`` of four."""
+    labels = 2 * np.arange(n_rows + 1), np.tile(np.array([0, 1], np.int32), n_rows)
+    first, second = np.tile([0.6, 0.4], n_rows), np.zeros(2 * n_rows)
+    is_right = np.arange(2 * n_rows) % 2 == np.repeat(np.arange(n_rows) % 2, 2)
+    knows = np.repeat(np.arange(n_rows) % 4 < n_right, 2)
+    second[is_right == knows] = 1.0
+    by_group = np.stack([first, second]).astype(np.float32)
+    cases = Cases(labels, by_group, is_right, np.ones(n_rows))
+    shares = fit_shares(cases, np.array([0.85, 0.15]), np.array([False, True]))
+    assert shares.sum() == pytest.approx(1.0)
+    assert (shares[1] > 0.0) == (n_right == 3 and n_rows == 400)
+
+
+def test_what_must_pay_by_itself_has_all() -> None:
+    cases = Cases(
+        (np.arange(4), np.zeros(3, np.int32)), np.ones((1, 3), np.float32), np.ones(3, bool), np.ones(3)
+    )
+    assert fit_shares(cases, np.ones(1), np.ones(1, bool)).tolist() == [1.0]

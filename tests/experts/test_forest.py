@@ -15,6 +15,7 @@ import labeltree
 from labeltree import cli
 from labeltree.errors import CorruptedModelError, DataError, ParameterError
 from labeltree.experts.forest import ForestExpert
+from labeltree.experts.job import Progress
 from labeltree.model import Model
 from labeltree.storage.container import read_model, write_model
 from labeltree.training.driver import estimate
@@ -41,11 +42,10 @@ def test_the_preset_is_a_forest_alone() -> None:
 
 
 def test_it_is_combined_with_trees_and_neighbours(alone: Model) -> None:
-    model = labeltree.train(TOY.X, TOY.Y, **SMALL)
+    model = labeltree.train(TOY.X, TOY.Y, calibrate=False, **SMALL)
     assert [expert.kind for expert in model.experts] == ["tree", "neighbours", "forest"]
     weights = model.combination.weights
     assert np.isclose(weights.sum(), 1.0)
-    assert model.is_calibrated
     # It is the same whatever stands beside it.
     assert all(map(np.array_equal, forest_of(model).forest, forest_of(alone).forest))
     total = sum(
@@ -55,6 +55,31 @@ def test_it_is_combined_with_trees_and_neighbours(alone: Model) -> None:
     expected = model.combination.mapped(total.astype(np.float32).astype(np.float64))
     found = model.probability(TEST.X, model.label_names).ravel()
     np.testing.assert_allclose(found, expected, rtol=1e-5)
+
+
+def puzzle(n_rows: int, seed: int) -> tuple[np.ndarray, list[list[str]]]:
+    """The label follows from two features together, and from neither alone: no linear model finds it."""
+    first, second = np.random.default_rng(seed).integers(0, 4, (2, n_rows))
+    X = np.zeros((n_rows, 8), np.float32)
+    X[np.arange(n_rows), first] = X[np.arange(n_rows), 4 + second] = 1.0
+    return X, [[f"label{label}"] for label in (first + second) % 4]
+
+
+def test_it_is_kept_only_where_held_out_rows_gain_by_it() -> None:
+    heard: list[Progress] = []
+    plain = labeltree.train(TOY.X, TOY.Y)  # a tree is nearly always right here
+    model = labeltree.train(TOY.X, TOY.Y, callback=heard.append, **SMALL)
+    assert [expert.kind for expert in model.experts] == ["tree", "neighbours"]
+    assert model.predict(TEST.X) == plain.predict(TEST.X)
+    assert [progress.fraction for progress in heard if progress.stage == "forest"] == [0.0, 1 / 8, 1.0]
+    model = labeltree.train(*puzzle(600, 1), neighbours=0, forest=30)
+    assert [expert.kind for expert in model.experts] == ["tree", "forest"]
+    assert model.combination.weights[1] > 0.2
+    assert len(forest_of(model).forest.root) == 30
+    assert model.is_calibrated
+    X, Y = puzzle(100, 2)
+    hits = [found[0][0] == labels[0] for found, labels in zip(model.predict(X, 1), Y, strict=True)]
+    assert np.mean(hits) > 0.75  # of a tree alone 0.25
 
 
 def rows_of(model: Model) -> Any:

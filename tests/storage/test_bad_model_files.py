@@ -340,7 +340,7 @@ def test_forged_models_are_refused(case: str, content: bytes, tmp_path: Path) ->
 NEWER: dict[str, tuple[Callable[[Tensors, dict[str, Any]], None], str]] = {
     "features": (
         tell(features="images"),
-        "features 'images' is unknown: this version of labeltree has text,",
+        "features 'images' is unknown: this version of labeltree has joined, embedded, text,",
     ),
     "an expert": (
         expert(1, kind="oracle"),

@@ -32,6 +32,8 @@ EXACT: dict[str, Any] = dict(tolerance=0.0, rare_weight=0.0)  # every pass is ma
 METHODS: dict[str, dict[str, Any]] = {
     "squared-hinge": dict(loss="squared-hinge"),
     "log": dict(loss="log"),
+    "active": dict(solver="active"),
+    "active-hinge": dict(solver="active", loss="hinge"),
     "sgd": dict(solver="sgd"),
 }
 
@@ -68,11 +70,11 @@ def solve(problem: Problem, config: Config, *, seed: int = 3) -> dict[int, Weigh
     scratch, found = Scratch(plan), {}
     for number in numbers_of(plan):
         task, first = gather(plan, number, scratch), int(plan.starts_of(number)[0])
-        *_, weights = train(task)
-        names = task.material.features.tolist() + [BIAS] * (config.bias > 0)
+        *_, (features, weights, l1) = train(task)
+        names = features.tolist() + [BIAS] * (config.bias > 0)
         for child in np.flatnonzero(task.is_learned).tolist():
             column = dict(zip(names, weights[:, child].astype(float).tolist(), strict=True))
-            found[first + child] = reference.shrink(column, float(task.method.l1))
+            found[first + child] = reference.shrink(column, l1)
     return found
 
 

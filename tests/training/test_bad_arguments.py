@@ -114,7 +114,7 @@ BAD_DATA: list[tuple[str, type[LabelTreeError], str, tuple[Any, ...], dict[str, 
     ("prefix with a space", ParameterError, "label_prefix", (TEXTS, Y), {"label_prefix": "a b"}),
     ("prefix with half a surrogate pair", ParameterError, "Unicode", (TEXTS, Y), {"label_prefix": "\ud800"}),
     ("format of texts", ParameterError, "format=jsonl has no effect", (TEXTS, Y), {"format": "jsonl"}),
-    ("unknown format", ParameterError, "format must be one of", (TEXTS, Y), {"format": "csv"}),
+    ("unknown format", ParameterError, "format must be one of", (TEXTS, Y), {"format": "yaml"}),
     ("bad lines of a matrix", ParameterError, "skip_bad_lines=yes", (np.eye(3), Y), {"skip_bad_lines": True}),
     ("callback is no function", ParameterError, "callback", (TEXTS, Y), {"callback": 3}),
     (

@@ -26,12 +26,12 @@ try:
         card_option,
         check_output,
         config_options,
-        format_option,
         given_parameters,
         input_files,
         json_option,
         model_argument,
         normalize_option,
+        reading_options,
         refuse_beside,
         search_options,
         skip_option,
@@ -47,6 +47,8 @@ try:
     )
     from labeltree.cli.warm_up import warm_up
     from labeltree.config import Config, ask_config
+    from labeltree.data.files import find_files
+    from labeltree.data.formats import Reading
     from labeltree.errors import LabelTreeError, ParameterError
     from labeltree.query import make_query
     from labeltree.storage.card import card_of_options
@@ -69,9 +71,9 @@ def cli() -> None:
     saving="`labeltree train --dry-run` estimates what is needed, and fewer --trees, a larger --prune or "
     "--min-count, or for dense nodes a smaller --dim or --batch-size, needs less",
 )
-@click.argument("data")
+@click.argument("data", nargs=-1, required=True)
 @click.option("-o", "--output", type=OutputFile(), metavar="MODEL", help="The file to write.")
-@format_option
+@reading_options
 @skip_option
 @threads_option
 @card_option
@@ -82,9 +84,9 @@ def cli() -> None:
 @click.pass_context
 def train(
     context: click.Context,
-    data: str,
+    data: tuple[str, ...],
     output: Path | None,
-    fmt: str,
+    reading: Reading,
     skip_bad_lines: bool,
     threads: int,
     card: tuple[str, ...],
@@ -95,7 +97,9 @@ def train(
     preset: str | None,
     **_parameters: Any,
 ) -> None:
-    """Train a model on DATA, a file with labels ("-" is standard input), and write it to MODEL.
+    """Train a model on DATA, files with labels, and write it to MODEL.
+
+    DATA are files, folders or patterns such as 'part-*.csv'; "-" is standard input.
 
     Parameters come from the defaults, then --preset, then --config, then the options given.
     """
@@ -106,16 +110,24 @@ def train(
         refuse_beside("--dry-run, which only estimates", others)
     asked = ask_config(given_parameters(context), preset=preset, file=config_file)
     facts = card_of_options(card)
-    reading: dict[str, Any] = dict(config=asked, format=fmt, skip_bad_lines=skip_bad_lines)
+    how: dict[str, Any] = dict(
+        config=asked,
+        format=reading.format,
+        text_column=reading.columns.text,
+        labels_column=reading.columns.labels,
+        label_separator=reading.columns.separator,
+        skip_bad_lines=skip_bad_lines,
+    )
+    files = [Path(file) for file in find_files(data)]
     if dry_run:
         from labeltree.cli.reports import estimate_lines
         from labeltree.training.driver import estimate
 
-        print_lines(estimate_lines(estimate(data, **reading, threads=threads)))
+        print_lines(estimate_lines(estimate(files, **how, threads=threads)))
         return
     if output is None:
         raise click.UsageError("Missing option '-o' / '--output': the file to write the model to.", context)
-    check_output(output, inputs=input_files(data, asked.config, config_file))
+    check_output(output, inputs=input_files(files, asked.config, config_file))
     started = time.perf_counter()
     from labeltree.cli.reports import training_lines
     from labeltree.training import driver
@@ -123,7 +135,7 @@ def train(
 
     helped = help_with_compiling(asked.config, threads=threads, quiet=quiet)
     with helped, ProgressBar(quiet=quiet, verbose=verbose) as bar:
-        model = driver.train(data, **reading, threads=threads, callback=bar, card=facts)
+        model = driver.train(files, **how, threads=threads, callback=bar, card=facts)
     model.save(output)
     if not quiet:
         report_skipped(model.skipped_lines, model.skipped_messages)
@@ -141,7 +153,7 @@ def train(
 @click.option("--per-label", type=OutputFile(), metavar="FILE.tsv", help="Write a row per label.")
 @normalize_option
 @search_options
-@format_option
+@reading_options
 @skip_option
 @threads_option
 def test(
@@ -153,7 +165,7 @@ def test(
     normalize: bool,
     search: str,
     beam: int | None,
-    fmt: str,
+    reading: Reading,
     skip_bad_lines: bool,
     threads: int,
 ) -> None:
@@ -164,7 +176,7 @@ def test(
 
     if per_label is not None:
         check_output(per_label, inputs=(model, data))
-    loaded, rows = load_with_data(model, data, fmt, skip_bad_lines=skip_bad_lines)
+    loaded, rows = load_with_data(model, data, reading, skip_bad_lines=skip_bad_lines)
     measures = measure(loaded, rows, ranks, query, threads)
     print_lines(measures.notices, err=True)
     if per_label is not None:
@@ -189,7 +201,7 @@ def test(
 @json_option
 @normalize_option
 @search_options
-@format_option
+@reading_options
 @skip_option
 @threads_option
 def predict(
@@ -202,7 +214,7 @@ def predict(
     normalize: bool,
     search: str,
     beam: int | None,
-    fmt: str,
+    reading: Reading,
     skip_bad_lines: bool,
     threads: int,
 ) -> None:
@@ -218,7 +230,7 @@ def predict(
 
     loaded = load(model)
     bad_lines = BadLines(skip=skip_bad_lines)
-    for rows, _ in stream_rows(loaded.features, loaded.labels, input, fmt, bad_lines):
+    for rows, _ in stream_rows(loaded.features, loaded.labels, input, reading, bad_lines):
         answers, is_exact = loaded.answer(rows, query, threads)
         if as_json:
             print_lines(prediction_json(answers, loaded.knows(rows), is_exact))
@@ -232,17 +244,23 @@ def predict(
 @click.argument("data")
 @json_option
 @normalize_option
-@format_option
+@reading_options
 @skip_option
 @threads_option
 def prob(
-    model: Path, data: str, as_json: bool, normalize: bool, fmt: str, skip_bad_lines: bool, threads: int
+    model: Path,
+    data: str,
+    as_json: bool,
+    normalize: bool,
+    reading: Reading,
+    skip_bad_lines: bool,
+    threads: int,
 ) -> None:
     """Print the probability of each label that DATA gives to a row, in the form of `predict`."""
     from labeltree.cli.reports import given_labels, prediction_json, prediction_lines
     from labeltree.wording import counted
 
-    loaded, rows = load_with_data(model, data, fmt, skip_bad_lines=skip_bad_lines)
+    loaded, rows = load_with_data(model, data, reading, skip_bad_lines=skip_bad_lines)
     probabilities = loaded.probability_rows(rows.rows, rows.labels, normalize=normalize, threads=threads)
     answers, n_unknown = given_labels(rows.labels, probabilities, loaded)
     print_lines(prediction_json(answers) if as_json else prediction_lines(answers))

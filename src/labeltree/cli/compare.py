@@ -17,10 +17,10 @@ from labeltree.cli.options import (
     Ranks,
     SavingCommand,
     check_output,
-    format_option,
     json_option,
     model_argument,
     normalize_option,
+    reading_options,
     skip_option,
 )
 from labeltree.cli.steps import load_with_data, print_lines
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from labeltree.data.formats import Reading
     from labeltree.data.rows import LabelRows, SparseRows
     from labeltree.model import Model
 
@@ -48,7 +49,7 @@ BEAMS = "1,2,5,10,20,50"
 @json_option
 @click.option("--missed", type=OutputFile(), metavar="FILE.tsv", help="Write each label that is missed.")
 @normalize_option
-@format_option
+@reading_options
 @skip_option
 def compare_search(
     model: Path,
@@ -58,7 +59,7 @@ def compare_search(
     as_json: bool,
     missed: Path | None,
     normalize: bool,
-    fmt: str,
+    reading: Reading,
     skip_bad_lines: bool,
 ) -> None:
     """Compare --search auto and beams with exact search on DATA: what they miss, precision, CPU time."""
@@ -66,7 +67,7 @@ def compare_search(
 
     if missed is not None:
         check_output(missed, inputs=(model, data))
-    loaded, rows = load_with_data(model, data, fmt, skip_bad_lines=skip_bad_lines)
+    loaded, rows = load_with_data(model, data, reading, skip_bad_lines=skip_bad_lines)
     counts = rows.counts("compare")
     print_lines(counts.notices(rows.name), err=True)
     found = list(compare_searches(loaded, rows.rows, rows.labels, ranks, beams, normalize=normalize))

@@ -8,13 +8,14 @@ import click
 
 from labeltree.cli.options import (
     SavingCommand,
-    format_option,
     json_option,
     model_argument,
+    reading_options,
     skip_option,
     threads_option,
 )
 from labeltree.cli.steps import print_lines, report_skipped
+from labeltree.data.formats import Reading
 
 
 @click.command(cls=SavingCommand, saving="a smaller -n needs less")
@@ -24,11 +25,11 @@ from labeltree.cli.steps import print_lines, report_skipped
     "-n", type=click.IntRange(min=1), default=5, show_default=True, help="At most so many training rows."
 )
 @json_option
-@format_option
+@reading_options
 @skip_option
 @threads_option
 def neighbours(
-    model: Path, input: str, n: int, as_json: bool, fmt: str, skip_bad_lines: bool, threads: int
+    model: Path, input: str, n: int, as_json: bool, reading: Reading, skip_bad_lines: bool, threads: int
 ) -> None:
     """Print the training rows that are the most similar to each line of INPUT, one line per line.
 
@@ -42,7 +43,7 @@ def neighbours(
 
     loaded = load(model)
     bad_lines = BadLines(skip=skip_bad_lines)
-    for rows, _ in stream_rows(loaded.features, loaded.labels, input, fmt, bad_lines):
+    for rows, _ in stream_rows(loaded.features, loaded.labels, input, reading, bad_lines):
         found = loaded.neighbours(rows, n, threads=threads)
         print_lines(neighbour_json(found) if as_json else neighbour_lines(found))
     report_skipped(bad_lines.skipped, bad_lines.messages)

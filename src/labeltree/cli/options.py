@@ -5,6 +5,7 @@ Nothing here imports numpy or numba: ``labeltree --help`` must be instant.
 
 from __future__ import annotations
 
+import functools
 import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -14,7 +15,8 @@ import click
 from click.core import ParameterSource
 
 from labeltree.config import PRESETS, Config, parameters
-from labeltree.data.formats import format_choices
+from labeltree.data.columns import Columns
+from labeltree.data.formats import Reading, format_choices
 from labeltree.errors import ParameterError
 from labeltree.parallel import MOST_THREADS
 from labeltree.parameter import Parameter, needed
@@ -48,13 +50,29 @@ threads_option = click.option(
     show_default="all CPUs",
     help="Threads to use; results do not depend on it.",
 )
-format_option = click.option(
-    "--format",
-    "fmt",
-    type=LiveChoice(format_choices),
-    default="auto",
-    show_default=True,
-    help="Format of the data; auto looks at its first line.",
+_READING_OPTIONS = (
+    click.option(
+        "--format",
+        type=LiveChoice(format_choices),
+        default="auto",
+        show_default=True,
+        help="Format of the data; auto looks at its first line.",
+    ),
+    click.option(
+        "--text-column",
+        default=Columns().text,
+        show_default=True,
+        help="Of CSV and Parquet files the column with the texts.",
+    ),
+    click.option(
+        "--labels-column", default=Columns().labels, show_default=True, help="And the one with the labels."
+    ),
+    click.option(
+        "--label-separator",
+        default=Columns().separator,
+        show_default=True,
+        help="What stands between labels where they are one string.",
+    ),
 )
 skip_option = click.option(
     "--skip-bad-lines", is_flag=True, help="Leave out lines that cannot be read, and count them."
@@ -90,6 +108,27 @@ _beam_option = click.option(
     show_default=str(DEFAULT_BEAM),
     help="Nodes of each level that --search beam opens.",
 )
+
+
+def reading_options(command: Command) -> Command:
+    """How data files are read, which the command gets as ``reading``."""
+
+    @functools.wraps(command)
+    def with_reading(
+        *arguments: Any,
+        format: str,
+        text_column: str,
+        labels_column: str,
+        label_separator: str,
+        **others: Any,
+    ) -> Any:
+        columns = Columns(text_column, labels_column, label_separator)
+        return command(*arguments, reading=Reading(format, columns).check(), **others)
+
+    made: Any = with_reading
+    for option in reversed(_READING_OPTIONS):
+        made = option(made)
+    return made
 
 
 def search_options(command: Command) -> Command:
@@ -187,10 +226,12 @@ def refuse_beside(option: str, others: Mapping[str, Any]) -> None:
             raise ParameterError(f"{other} has no effect with {option}; give one of them")
 
 
-def input_files(data: str, config: Config, config_file: Path | None) -> tuple[str | Path, ...]:
+def input_files(
+    data: Sequence[str | Path], config: Config, config_file: Path | None
+) -> tuple[str | Path, ...]:
     """The files that training reads: the output must be none of them."""
     tree_file = () if config.tree in BUILDERS else (config.tree,)
-    return (data, *tree_file) if config_file is None else (data, *tree_file, config_file)
+    return (*data, *tree_file) if config_file is None else (*data, *tree_file, config_file)
 
 
 class Ranks(click.ParamType):

@@ -206,12 +206,16 @@ def inspect_lines(facts: Mapping[str, Any]) -> list[str]:
 def _parameter_lines(facts: Mapping[str, Any]) -> Iterator[str]:
     """Those that have an effect; what the data chose as it was used."""
     chosen: Mapping[str, Mapping[str, Any]] = facts["chosen"]
-    for name, value in effective(Config(**facts["config"]), input=facts["input"]).items():
+    for name, value in _effective(facts).items():
         shown = said(value)
         if name in BY_DATA and not value:
             used = [f"{values[name]} ({kind} nodes)" for kind, values in chosen.items() if name in values]
             shown = ", ".join([*used, "chosen by the data"])  # older files do not say what
         yield f"{name.replace('_', '-')}: {shown}"
+
+
+def _effective(facts: Mapping[str, Any]) -> dict[str, Any]:
+    return effective(Config(**facts["config"]), input=facts["input"], beside=facts["beside"])
 
 
 def _fact(name: str, value: Any) -> str:

@@ -11,17 +11,20 @@ import click
 
 if TYPE_CHECKING:
     from labeltree.config import Config
+    from labeltree.data.formats import Reading
     from labeltree.features.reading import DataSet
     from labeltree.model import Model
 
 
-def load_with_data(model: Path, data: str, fmt: str, *, skip_bad_lines: bool) -> tuple[Model, DataSet]:
+def load_with_data(
+    model: Path, data: str, reading: Reading, *, skip_bad_lines: bool
+) -> tuple[Model, DataSet]:
     """A model, and a data file in its features and labels."""
     from labeltree.features.reading import read_data_set
     from labeltree.model import load
 
     loaded = load(model)
-    rows = read_data_set(loaded.features, loaded.labels, data, fmt, skip_bad_lines=skip_bad_lines)
+    rows = read_data_set(loaded.features, loaded.labels, data, reading, skip_bad_lines=skip_bad_lines)
     report_skipped(rows.bad_lines.skipped, rows.bad_lines.messages)
     return loaded, rows
 

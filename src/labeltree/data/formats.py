@@ -7,9 +7,11 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from itertools import chain
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from labeltree.errors import ParameterError, show
+from labeltree.data.columns import Columns
+from labeltree.errors import DataError, ParameterError, show
 from labeltree.parameter import said
 from labeltree.table import Entry, Table
 
@@ -23,13 +25,30 @@ UTF8_MARK = b"\xef\xbb\xbf"
 _COMPRESSED = (".gz", ".xz")
 
 
+class Reading(NamedTuple):
+    """How files are to be read."""
+
+    format: str = "auto"
+    columns: Columns = Columns()
+
+    def check(self) -> Reading:
+        """Itself, or an error that says what is wrong with it."""
+        check_format(self.format)
+        self.columns.check()
+        return self
+
+
+USUAL_READING = Reading()
+
+
 class Format(ABC):
     """What is known about the files of a format before one is read."""
 
     name: str  # in the table
     input: str  # what its rows hold: the name of the features that take it
     extensions: tuple[str, ...] = ()  # of files whose first line does not tell what they are
-    example: str  # the content of a small file with labels
+    example: str  # the content of a small file with labels; empty where it is no text
+    has_columns = False  # that one may choose, as a table has
 
     @property
     def example_row(self) -> str:
@@ -54,6 +73,13 @@ class Format(ABC):
         need them.
         """
 
+    def joined(self, contents: Iterator[Any]) -> Any:
+        """The contents of several files of this input, one after another, as that of one."""
+        content = next(contents)
+        for _ in contents:
+            raise DataError(f"files of format {self.name} cannot be joined; give one")
+        return content
+
     def may_begin(self, word: bytes) -> bool:
         """Whether this may be the first word of a file, of which only the input is known."""
         return True
@@ -75,6 +101,9 @@ class TextFormat(Format):
 
         return self.blocks(source, bad_lines, BLOCK_BYTES)
 
+    def joined(self, contents: Iterator[Iterator[Block]]) -> Iterator[Block]:
+        return chain.from_iterable(contents)
+
 
 class VectorFormat(Format):
     """Rows are sparse vectors; labels are numbers."""
@@ -87,12 +116,22 @@ class VectorFormat(Format):
     ) -> tuple[SparseRows, LabelRows]:
         """All rows; labels that the model does not know are -1."""
 
+    def joined(self, contents: Iterator[tuple[SparseRows, LabelRows]]) -> tuple[SparseRows, LabelRows]:
+        """Numbers of features and labels mean the same in all files; the largest ones count."""
+        from labeltree.data.rows import join_labels, join_rows  # imports numpy
+
+        rows, labels = zip(*contents, strict=True)
+        n_columns, n_labels = max(part.n_columns for part in rows), max(part.n_labels for part in labels)
+        return join_rows(rows, n_columns), join_labels(labels, n_labels)
+
 
 # In the order in which they are asked whether a file is theirs.
 FORMATS: Table[Format] = Table(
     jsonl=Entry("data.jsonl:JSONL"),
     xmlc=Entry("data.xmlc:XMLC"),
+    parquet=Entry("data.parquet:PARQUET"),
     annif=Entry("data.annif:ANNIF"),
+    csv=Entry("data.csv:CSV"),
     fasttext=Entry("data.fasttext:FASTTEXT"),
 )
 # Whatever has no sign of a format: plain text is fastText lines without labels.
@@ -122,9 +161,14 @@ def plain_format(input: str) -> Format:
 
 def find_format(fmt: str, source: Source) -> Format:
     """The format that is asked for; of ``auto`` the one that the file has."""
-    if check_format(fmt) == "auto":
-        return detect_format(source.first_bytes, source.path)
-    return FORMATS[fmt]
+    is_auto = check_format(fmt) == "auto"
+    found = detect_format(source.first_bytes, source.path) if is_auto else FORMATS[fmt]
+    if source.columns != Columns() and not found.has_columns:
+        raise ParameterError(
+            f"{source.name}: a file of format {found.name}, which has no columns to choose; leave out "
+            "text_column, labels_column and label_separator, or set the format (--format)"
+        )
+    return found
 
 
 def format_choices() -> tuple[str, ...]:
@@ -139,10 +183,14 @@ def check_format(fmt: str) -> str:
     return fmt
 
 
-def check_in_memory(fmt: str, skip_bad_lines: bool) -> None:
+def check_in_memory(reading: Reading, skip_bad_lines: bool) -> None:
     """Refuse what says how a file is to be read, where there is none."""
+    columns, usual = reading.check().columns, Columns()
     for name, value, default in (
-        ("format", check_format(fmt), "auto"),
+        ("format", reading.format, "auto"),
+        ("text_column", columns.text, usual.text),
+        ("labels_column", columns.labels, usual.labels),
+        ("label_separator", columns.separator, usual.separator),
         ("skip_bad_lines", skip_bad_lines, False),
     ):
         if value != default:

@@ -18,11 +18,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from labeltree.data.columns import Columns
 from labeltree.data.xz import XzStreams
 from labeltree.errors import DataError
 from labeltree.kernels.scan.lines import find_last_newline
 
 BLOCK_BYTES = 1 << 22
+
+_USUAL_COLUMNS = Columns()
 
 _GZIP_MAGIC = b"\x1f\x8b"
 _XZ_MAGIC = b"\xfd7zXZ\x00"
@@ -60,11 +63,18 @@ class _Replayed(io.RawIOBase):
 class Source:
     """An opened file or standard input (``-``), decompressed; ``first_bytes`` shows how it begins.
 
-    ``progress`` hears before each block which fraction of a file has been read, as it lies on the disk.
+    ``columns`` are those of a table. ``progress`` hears before each block which fraction of a file has been
+    read, as it lies on the disk.
     """
 
-    def __init__(self, path: str | Path, *, progress: Callable[[float], None] | None = None) -> None:
-        self.path = str(path)
+    def __init__(
+        self,
+        path: str | Path,
+        *,
+        columns: Columns = _USUAL_COLUMNS,
+        progress: Callable[[float], None] | None = None,
+    ) -> None:
+        self.path, self.columns = str(path), columns
         self.name = "standard input" if self.path == "-" else self.path
         self._progress = progress
         self._raw = _open_raw(self.path)
@@ -161,7 +171,12 @@ class Source:
             return
         status = os.fstat(self._raw.fileno())
         if stat.S_ISREG(status.st_mode) and status.st_size:  # the size of a pipe is unknown
-            self._progress(min(self._raw.tell() / status.st_size, 1.0))
+            self.tell_progress(self._raw.tell() / status.st_size)
+
+    def tell_progress(self, fraction: float) -> None:
+        """Of the file so much has been read."""
+        if self._progress is not None:
+            self._progress(min(fraction, 1.0))
 
     def close(self) -> None:
         """Close the file; standard input is not ours to close."""

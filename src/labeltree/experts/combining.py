@@ -34,8 +34,19 @@ class Combined(NamedTuple):
 def combine(trained: Sequence[Trained], held_out: HeldOut, pool: Pool) -> Combined:
     """Experts of a group, such as all trees with one kind of nodes, count the same.
 
-    Without held-out rows each group has its usual share.
+    Without held-out rows each group has its usual share. Of those that are trained in part there is more,
+    or nothing where it does not pay.
     """
+    combined = _combine(trained, held_out, pool)
+    if not any(each.more for each in trained):
+        return combined
+    weights = combined.combination.weights.tolist()
+    pairs = zip(trained, weights, strict=True)
+    found = [each if each.more is None else each.more(weight > 0.0) for each, weight in pairs]
+    return combine([each for each in found if each is not None], held_out, pool)
+
+
+def _combine(trained: Sequence[Trained], held_out: HeldOut, pool: Pool) -> Combined:
     experts = [each.expert for each in trained]
     if len(experts) == 1 and experts[0].is_calibrated:
         return Combined(experts, equal_weights(1))
@@ -47,13 +58,14 @@ def combine(trained: Sequence[Trained], held_out: HeldOut, pool: Pool) -> Combin
     evidence = _gather(judges, held_out, pool)
     by_group = np.stack([evidence.probabilities[groups == g].mean(axis=0) for g in range(groups.max() + 1)])
     cases = make_cases(evidence.labels, by_group, held_out, usual)
-    shares = fit_shares(cases, usual)
+    must_pay = np.array([expert.must_pay for expert in _first_of_groups(experts, groups)])
+    shares = fit_shares(cases, usual, must_pay)
     for number in _with_variants(judges, groups):
         others = _variant_cases(judges[number], int(groups[number]), cases, held_out, pool)
         chosen = choose_cases(cases, others, shares)
         if chosen is not None:
             experts[number], cases = experts[number].variants[chosen], others[chosen]
-            shares = fit_shares(cases, usual)
+            shares = fit_shares(cases, usual, must_pay)
     k = min(LABELS_PER_ROW, experts[0].n_labels)
     ids, best = best_per_row(cases.labels, cases.average(shares), k)
     return Combined(experts, Combination(_weights(groups, shares), bent_map_of_found(ids, best, held_out)))
@@ -92,15 +104,21 @@ def _groups(experts: Sequence[Expert]) -> NDArray[np.int64]:
 
 def _usual_shares(experts: Sequence[Expert], groups: NDArray[np.int64]) -> NDArray[np.float64]:
     """(n_groups,) what groups count where nothing is known: those that have no share of their own get the
-    rest."""
-    usual = np.full(groups.max() + 1, np.nan)
-    for expert, group in zip(experts, groups, strict=True):
-        usual[group] = np.nan if expert.usual_share is None else expert.usual_share
+    rest. Groups that must pay take theirs from all others in proportion."""
+    first = _first_of_groups(experts, groups)
+    own = np.array([np.nan if expert.usual_share is None else expert.usual_share for expert in first])
+    must_pay = np.array([expert.must_pay for expert in first])
+    if must_pay.all():
+        return own / own.sum()
+    usual = np.where(must_pay, 0.0, own)
     open_groups = np.isnan(usual)
-    if not open_groups.any():
-        return usual / usual.sum()
-    usual[open_groups] = (1.0 - np.nansum(usual)) / np.count_nonzero(open_groups)
-    return usual
+    if open_groups.any():
+        usual[open_groups] = (1.0 - np.nansum(usual)) / np.count_nonzero(open_groups)
+    return np.where(must_pay, own, usual / usual.sum() * (1.0 - own[must_pay].sum()))
+
+
+def _first_of_groups(experts: Sequence[Expert], groups: NDArray[np.int64]) -> list[Expert]:
+    return [experts[number] for number in np.unique(groups, return_index=True)[1]]
 
 
 def _weights(groups: NDArray[np.int64], shares: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -53,6 +53,7 @@ class Expert(ABC):
     is_calibrated: bool = False  # whether its probabilities, by themselves, can be taken at their word
     # Of the evidence of its group where nothing is known; None: what others leave.
     usual_share: float | None = None
+    must_pay: ClassVar[bool] = False  # whether it has a share only where held-out rows gain by it
     searched_with: Hashable = None  # where it is equal, label trees are searched by one kernel; None: by none
     trees: Sequence[LabelTree] = ()  # that people may want to see and to write to a file
     chosen: Mapping[str, Any] = {}  # by the data for it: values of parameters that the config leaves at 0
@@ -154,7 +155,12 @@ class Expert(ABC):
 
 
 class Trained(NamedTuple):
-    """An expert; and its like, trained without the held-out rows, which can be judged by them."""
+    """An expert; and its like, trained without the held-out rows, which can be judged by them.
+
+    An expert that takes long to train may begin with a part of it, to be judged by. ``more`` is told whether
+    held-out rows gain by that, and gives more of it, in the end the whole; or nothing.
+    """
 
     expert: Expert
     without_held_out: Expert | None = None
+    more: Callable[[bool], Trained | None] | None = None

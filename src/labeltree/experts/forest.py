@@ -34,6 +34,7 @@ class ForestExpert(ListingExpert):
 
     kind = "forest"
     usual_share = 0.15
+    must_pay = True
 
     def __init__(
         self, trees: Trees, n_labels: int, n_columns: int, tail: Tail | None = None, share: float = 0.0

@@ -19,7 +19,7 @@ def label_gains(Y: LabelRows, weight: NDArray[np.float32], config: Config) -> ND
         return np.ones(Y.n_labels)
     of_row = np.repeat(weight, np.diff(Y.indptr)).astype(np.float64)
     counts = np.bincount(Y.indices, of_row, minlength=Y.n_labels)
-    return 1.0 / propensities(counts, max(1.0, float(weight.sum(dtype=np.float64))))
+    return 1.0 / propensities(counts, max(1, round(float(weight.sum(dtype=np.float64)))))
 
 
 def make_tail(rows: TrainingRows, gains: NDArray[np.float64], config: Config, pool: Pool) -> Tail | None:

@@ -1,6 +1,7 @@
 """How a forest is grown: tree by tree, each from all rows and a seed of its own.
 
-Where rows are held out, half as many trees are grown without them, to be judged by them.
+Where rows are held out, a third as many trees are grown without them, to be judged by them: the first few
+decide whether a forest pays beside the other experts.
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Sequence
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -32,6 +34,8 @@ from labeltree.kernels.forest.arrays import HALF_BITS, Examples, L1Split, L2Spli
 from labeltree.kernels.forest.growing import fill_leaves, grow_nodes
 from labeltree.parallel import Pool
 
+_JUDGED_PART = 3  # of the trees: so many are grown without the held-out rows ...
+_FIRST_PART = 3  # ... and of these first so many, to see whether it pays to go on
 _BIAS = 1.0  # of a feature that every row has
 _COSTS = {"l1": 1.0, "l2": 0.1}
 _L1_TOLERANCE, _L1_STEPS = 0.1, 5
@@ -165,33 +169,63 @@ def join_trees(trees: Sequence[GrownTree], n_columns: int, n_labels: int) -> Tre
 
 
 def train_forest(job: TrainingJob) -> list[Trained]:
-    """One expert of all trees; and one of half as many that have not seen the held-out rows."""
-    config, held_out, lock = job.config, job.held_out.numbers, threading.Lock()
-    grower, none = Grower(job.rows, config, job.n_compared), np.empty(0, np.int64)
-    tasks = [(number, none) for number in range(config.forest)]
-    tasks += [(number, held_out) for number in range(_n_judged(job))]
-    n_done = 0
-    job.report(stage("forest", config, 0.0))
+    """One expert of all trees. Where rows are held out, first of trees that have not seen them: a few, and if
+    these pay, more; and if these do too, all trees are grown."""
+    none, held_out = np.empty(0, np.int64), job.held_out.numbers
+    planting = _Planting(job, Grower(job.rows, job.config, job.n_compared))
+    job.report(stage("forest", job.config, 0.0))
+    if not len(held_out):
+        return [Trained(planting.grow([], job.config.forest, none).expert)]
 
-    def grow(task: tuple[int, NDArray[np.int64]]) -> GrownTree:
-        nonlocal n_done
-        tree = grower.grow(*task)
-        with lock:
-            n_done += 1
-            job.report(stage("forest", config, n_done / len(tasks)))
-        return tree
+    def whole(judged: _Grown, pays: bool) -> Trained | None:
+        if not pays:
+            planting.end()
+            return None
+        return Trained(planting.grow([], job.config.forest, none).expert, judged.expert)
 
-    trees = job.pool.map(grow, tasks)
-    kept, judged = trees[: config.forest], trees[config.forest :]
-    return [
-        Trained(
-            grower.expert(kept, none, job.pool), grower.expert(judged, held_out, job.pool) if judged else None
-        )
-    ]
+    def more(first: _Grown, pays: bool) -> Trained | None:
+        if not pays:
+            planting.end()
+            return None
+        judged = planting.grow(first.trees, _n_judged(job), held_out)
+        return Trained(judged.expert, judged.expert, partial(whole, judged))
+
+    first = planting.grow([], -(-_n_judged(job) // _FIRST_PART), held_out)
+    return [Trained(first.expert, first.expert, partial(more, first))]
+
+
+class _Grown(NamedTuple):
+    trees: Sequence[GrownTree]
+    expert: ForestExpert
+
+
+class _Planting:
+    """Grows trees by all threads, and tells how many of all that there may be are grown."""
+
+    def __init__(self, job: TrainingJob, grower: Grower) -> None:
+        self.job, self.grower, self.lock = job, grower, threading.Lock()
+        self.n_done, self.n_tasks = 0, job.config.forest + _n_judged(job)
+
+    def grow(self, trees: Sequence[GrownTree], n: int, without: NDArray[np.int64]) -> _Grown:
+        """These and others, up to n, from all rows but some."""
+
+        def grow_one(number: int) -> GrownTree:
+            tree = self.grower.grow(number, without)
+            with self.lock:
+                self.n_done += 1
+                self.job.report(stage("forest", self.job.config, self.n_done / self.n_tasks))
+            return tree
+
+        grown = [*trees, *self.job.pool.map(grow_one, range(len(trees), n))]
+        return _Grown(grown, self.grower.expert(grown, without, self.job.pool))
+
+    def end(self) -> None:
+        """No more are grown."""
+        self.job.report(stage("forest", self.job.config, 1.0))
 
 
 def _n_judged(job: TrainingJob) -> int:
-    return -(-job.config.forest // 2) if len(job.held_out.numbers) else 0
+    return -(-job.config.forest // _JUDGED_PART) if len(job.held_out.numbers) else 0
 
 
 def needs_of_forest(job: TrainingJob, *, closely: bool) -> ExpertNeeds:

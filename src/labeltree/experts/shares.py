@@ -18,6 +18,7 @@ _SHARES = np.arange(15) / 20  # that a group of experts may have, besides its us
 # does as well on held-out rows of four data sets, but follows their noise.
 _CAUTION = 450.0
 _ROUNDS = 2  # over all groups
+_SURE = 2.0  # standard errors of what rows gain by experts that must pay: that is the least
 _FRONT = 2 * LABELS_PER_ROW  # labels of a row that some mixture may bring to the front: for a group, for all
 
 
@@ -72,16 +73,29 @@ def _first_places(indptr: NDArray[np.int64], scores: NDArray[np.floating], n: in
     return np.where(columns < lengths[:, None], indptr[:-1, None] + columns, -1)
 
 
-def fit_shares(cases: Cases, usual: NDArray[np.float64]) -> NDArray[np.float64]:
+def fit_shares(cases: Cases, usual: NDArray[np.float64], must_pay: NDArray[np.bool_]) -> NDArray[np.float64]:
     """(n_groups,) one after another is chosen, all others keep their proportions. Few rows say little, so a
-    share must gain something to be far from the usual one."""
-    shares = usual
-    for _ in range(_ROUNDS if len(shares) > 2 else len(shares) - 1):
-        for group in range(1, len(shares)):
+    share must gain something to be far from the usual one; or from 0, where a group must pay."""
+    if must_pay.all():
+        return usual
+    usual = np.where(must_pay, 0.0, usual) / usual[~must_pay].sum()
+    shares, others = usual, np.flatnonzero(~must_pay)[1:]
+    for _ in range(min(_ROUNDS, len(others))):
+        for group in others:
             tried = [_with_share(shares, group, share) for share in np.union1d(_SHARES, usual[group])]
             gains = [cases.gains(each).sum() - _CAUTION * (each[group] - usual[group]) ** 2 for each in tried]
             shares = tried[int(np.argmax(gains))]
+    for group in np.flatnonzero(must_pay).tolist():
+        shares = _with_pay(cases, shares, group)
     return shares
+
+
+def _with_pay(cases: Cases, shares: NDArray[np.float64], group: int) -> NDArray[np.float64]:
+    """With the share of a group that gains the most for certain; of none that is 0."""
+    tried = [_with_share(shares, group, share) for share in _SHARES]
+    before = cases.gains(shares)
+    surplus = [cases.gains(each) - before for each in tried]
+    return tried[int(np.argmax([own.sum() - _SURE * _standard_error(own) for own in surplus]))]
 
 
 def choose_cases(usual: Cases, others: Sequence[Cases], shares: NDArray[np.float64]) -> int | None:
@@ -89,9 +103,14 @@ def choose_cases(usual: Cases, others: Sequence[Cases], shares: NDArray[np.float
     that is nothing."""
     before = usual.gains(shares)
     surplus = [each.gains(shares) - before for each in others]
-    scores = [own.sum() - np.sqrt(len(own)) * own.std() for own in surplus]
+    scores = [own.sum() - _standard_error(own) for own in surplus]
     best = int(np.argmax(scores))
     return best if scores[best] > 0.0 else None
+
+
+def _standard_error(surplus: NDArray[np.float64]) -> float:
+    """Of the sum over rows."""
+    return float(np.sqrt(len(surplus)) * surplus.std())
 
 
 def _with_share(shares: NDArray[np.float64], group: int, share: float) -> NDArray[np.float64]:

@@ -85,7 +85,8 @@ def _calibrated(kind: str, tree: LabelTree, fit: Fit, job: TrainingJob) -> Train
         fit, map = _with_group_odds(kind, tree, fit, expert, job)
     else:
         map = map_of_rows(expert(fit.without_held_out), job.held_out, job.pool)
-    return Trained(*(expert(KINDS[kind].calibrated(each, map.astype(np.float32))) for each in fit))
+    both = [expert(KINDS[kind].calibrated(each, map.astype(np.float32))) for each in fit]
+    return Trained(both[0], both[1])
 
 
 def _with_group_odds(

@@ -13,9 +13,17 @@ if TYPE_CHECKING:
     from labeltree.features.features import Features
 
 FEATURES: Table[type[Features]] = Table(
-    text=Entry("features.text:TextFeatures"), vectors=Entry("features.vectors:VectorFeatures")
+    joined=Entry("features.joined:JoinedFeatures"),  # before the others, which would take its pair for theirs
+    embedded=Entry("features.joined:EmbeddedFeatures"),
+    text=Entry("features.text:TextFeatures"),
+    vectors=Entry("features.vectors:VectorFeatures"),
 )
 _PLAIN = "text"  # what nobody recognises, whose messages say what X may be
+
+
+def features_for(input: str, embed: str) -> type[Features]:
+    """Those that take an input, where the config wants texts to be embedded or not ("none")."""
+    return FEATURES["embedded" if input == _PLAIN and embed != "none" else input]
 
 
 def input_in_memory(X: Any) -> str:

@@ -42,10 +42,24 @@ class Features(ABC):
         """The first so many columns say how similar rows are."""
         return self.n_columns
 
+    @property
+    def n_sparse(self) -> int:
+        """The first so many columns, of which a row has few."""
+        return self.n_columns
+
     @classmethod
     def recognises(cls, X: Any) -> bool:
         """Whether what someone has in memory can only be meant for these."""
         return False
+
+    def facts(self) -> dict[str, str]:
+        """What the effect of parameters depends on, besides other parameters."""
+        return {"input": self.input, "beside": "nothing"}
+
+    @classmethod
+    def facts_of(cls, X: Any) -> dict[str, str]:
+        """So of what someone has in memory."""
+        return {"input": cls.input, "beside": "nothing"}
 
     @classmethod
     @abstractmethod

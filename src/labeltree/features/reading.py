@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from labeltree.data.bad_lines import BadLines, skipped_lines
-from labeltree.data.formats import check_format
+from labeltree.data.formats import Reading
 from labeltree.data.labels import check_label_rows, label_rows
 from labeltree.data.opening import Source
 from labeltree.data.rows import LabelRows, SparseRows, join_labels, join_rows
@@ -19,19 +19,19 @@ from labeltree.features.strings import StringTable
 
 
 def stream_rows(
-    features: Features, labels: StringTable, path: str | Path, fmt: str, bad_lines: BadLines
+    features: Features, labels: StringTable, path: str | Path, reading: Reading, bad_lines: BadLines
 ) -> Iterator[tuple[SparseRows, LabelRows]]:
     """Features and labels (-1: not in the table) of some rows at a time. Vectors come all at once."""
-    check_format(fmt)
-    with Source(path) as source:
-        yield from features.read(source, labels, fmt, bad_lines)
+    reading.check()
+    with Source(path, columns=reading.columns) as source:
+        yield from features.read(source, labels, reading.format, bad_lines)
 
 
 def read_rows(
-    features: Features, labels: StringTable, path: str | Path, fmt: str, bad_lines: BadLines
+    features: Features, labels: StringTable, path: str | Path, reading: Reading, bad_lines: BadLines
 ) -> tuple[SparseRows, LabelRows]:
     """What :func:`stream_rows` gives, in one piece."""
-    parts = list(stream_rows(features, labels, path, fmt, bad_lines))
+    parts = list(stream_rows(features, labels, path, reading, bad_lines))
     rows = join_rows([rows for rows, _ in parts], features.n_columns)
     return rows, join_labels([labels for _, labels in parts], len(labels))
 
@@ -56,11 +56,11 @@ class DataSet(NamedTuple):
 
 
 def read_data_set(
-    features: Features, labels: StringTable, path: str | Path, fmt: str, *, skip_bad_lines: bool
+    features: Features, labels: StringTable, path: str | Path, reading: Reading, *, skip_bad_lines: bool
 ) -> DataSet:
     """A file in a model's features and labels."""
     bad_lines = BadLines(skip=skip_bad_lines)
-    rows, found = read_rows(features, labels, path, fmt, bad_lines)
+    rows, found = read_rows(features, labels, path, reading, bad_lines)
     bad_lines.log()
     return DataSet(rows, found, "standard input" if str(path) == "-" else str(path), bad_lines)
 

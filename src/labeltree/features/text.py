@@ -173,6 +173,13 @@ class TextFeatures(Features):
     def read(
         self, source: Source, labels: StringTable, fmt: str, bad_lines: BadLines
     ) -> Iterator[tuple[SparseRows, LabelRows]]:
+        for _, rows, Y in self.read_blocks(source, labels, fmt, bad_lines):
+            yield rows, Y
+
+    def read_blocks(
+        self, source: Source, labels: StringTable, fmt: str, bad_lines: BadLines
+    ) -> Iterator[tuple[Block, SparseRows, LabelRows]]:
+        """As :meth:`read`, with the text that rows are made of."""
         found = find_format(fmt, source)
         if found.input != self.input:
             plain = plain_format(self.input).name
@@ -182,7 +189,7 @@ class TextFeatures(Features):
                 f"{hint * (fmt == 'auto')}"
             )
         for block in found.content(source, bad_lines):
-            yield self.transform([block], labels, bad_lines)
+            yield block, *self.transform([block], labels, bad_lines)
 
     def transform(
         self, blocks: Iterable[Block], labels: StringTable, bad_lines: BadLines | None = None

@@ -27,7 +27,7 @@ class Facts(NamedTuple):
 
     n_labels: int
     examples_per_label: float  # on average, of those that have any
-    n_entries: int  # features of all training rows
+    n_entries: int  # sparse features of all training rows
 
 
 class FitProgress(NamedTuple):

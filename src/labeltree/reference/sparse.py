@@ -4,9 +4,10 @@ It specifies what a sparse node is trained to (a linear model w of the examples 
 
     dual  minimise |w|²/2 + l1 |w| + sum over the examples of cost * loss(y w·x)
           cost = C * weight, and for positive examples * positive_weight * (1 + rare_weight / n_positives)
-          loss(m) = max(0, 1 - m)² (squared-hinge) or log(1 + exp(-m)) (log)
+          loss(m) = max(0, 1 - m)² (squared-hinge), max(0, 1 - m) (hinge) or log(1 + exp(-m)) (log)
     sgd   w = (1 - rate l2) w + rate * weight * sigmoid(-y w·x) y x at the t-th example
           rate = eta * (1/t)^power
+    active  is in :mod:`labeltree.reference.active`
 
 where every x has one more feature, the bias; how weights become bytes; and how a label's path becomes its
 probability. Twin of :mod:`labeltree.kernels.sparse.passes`, :mod:`labeltree.kernels.sparse.chunk`,
@@ -73,13 +74,15 @@ def shrink(weights: Mapping[int, float], l1: float) -> Weights:
 
 
 def loss(kind: str, margin: float) -> float:
-    if kind == "squared-hinge":
-        return max(0.0, 1.0 - margin) ** 2
+    if kind != "log":
+        return max(0.0, 1.0 - margin) ** (2 if kind == "squared-hinge" else 1)
     return max(-margin, 0.0) + math.log1p(math.exp(-abs(margin)))
 
 
 def slope(kind: str, margin: float) -> float:
     """The derivative of the loss."""
+    if kind == "hinge":
+        return -1.0 if margin < 1.0 else 0.0
     return -2.0 * max(0.0, 1.0 - margin) if kind == "squared-hinge" else -sigmoid(-margin)
 
 
@@ -103,6 +106,8 @@ def best_dual(kind: str, old: float, margin: float, squares: float, cost: float)
     if kind == "squared-hinge":
         softness = 0.5 / cost
         return max(0.0, old - (margin - 1.0 + old * softness) / (squares + softness))
+    if kind == "hinge":
+        return min(max(0.0, old - (margin - 1.0) / squares), cost)
     low, high = -800.0, 800.0  # logits of variable / cost
     for _ in range(100):
         t = (low + high) / 2
@@ -208,8 +213,11 @@ def fit_weights(
 ) -> dict[int, Weights]:
     """The weights of each node that is not constant, all passes of the config done.
 
-    The nodes of a chunk see the examples in the same orders. Held-out rows join in the last pass.
+    The nodes of a chunk see the examples in the same orders. Held-out rows join in the last pass; with an
+    active set, which each node has for itself, in as many passes again.
     """
+    from labeltree.reference import active  # which is made of parts of this module
+
     bias, starts = initial_bias(tree, examples), chunk_starts(tree).tolist()
     n_passes = config.epochs if config.solver == "sgd" else config.max_iterations
     cost = config.C or choose_cost(config, facts_of(tree, examples))
@@ -224,7 +232,10 @@ def fit_weights(
             if math.isinf(bias[node]):
                 continue
             seen = examples_of(tree, node, rows, examples, config)
-            if config.solver == "sgd":
+            if config.solver == "active":
+                random = active.child_state(first_state(seed, chunk), node - first)
+                fitted[node] = active.fit_active(config, seen, cost, random, waits)
+            elif config.solver == "sgd":
                 fitted[node] = fit_online(seen, orders, config)
             else:
                 fitted[node] = fit_dual(config.loss, seen, orders, cost, config.l1)

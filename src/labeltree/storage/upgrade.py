@@ -60,6 +60,8 @@ ADDED: dict[int, dict[str, Any]] = {
         forest_propensity=False,
         forest_tail=0.0,
         initial_range=0.1,
+        embed="none",
+        dense_weight=0.15,
     ),
 }
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from pathlib import Path
+from collections.abc import Callable, Generator, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,12 +10,20 @@ from numpy.typing import NDArray
 
 from labeltree.config import NO_PARAMETERS, Config, Given, check_effects
 from labeltree.data.bad_lines import BadLines
-from labeltree.data.formats import FORMATS, check_format, check_in_memory, find_format
+from labeltree.data.files import are_files, find_files, part_of_progress
+from labeltree.data.formats import (
+    FORMATS,
+    USUAL_READING,
+    Format,
+    Reading,
+    check_in_memory,
+    find_format,
+)
 from labeltree.data.labels import label_rows
 from labeltree.data.opening import Source
 from labeltree.data.rows import LabelRows, SparseRows, pointers, take_rows
 from labeltree.errors import DataError
-from labeltree.features import FEATURES, input_in_memory
+from labeltree.features import FEATURES, features_for, input_in_memory
 from labeltree.features.features import Features
 from labeltree.features.strings import StringTable
 
@@ -37,23 +44,24 @@ def read_training_data(
     X: Any,
     Y: Any,
     config: Config,
-    format: str = "auto",
+    reading: Reading = USUAL_READING,
     skip_bad_lines: bool = False,
     label_names: Sequence[str] | None = None,
     progress: Callable[[float], None] | None = None,
     given: Given = NO_PARAMETERS,
 ) -> TrainingData:
-    """Features, rows and labels of a file or of objects in memory, checked for being trainable.
+    """Features, rows and labels of files or of objects in memory, checked for being trainable.
 
     Of the parameters that someone asked for, ``given``, those without effect on such data are an error.
     """
-    if isinstance(X, (str, Path)):
+    if are_files(X):
         if Y is not None or label_names is not None:
             raise DataError("Y and label_names must be None when X is a file, whose lines have the labels")
-        data = _read_file(X, config, check_format(format), BadLines(skip=skip_bad_lines), progress, given)
-        place = f"{X}: "
+        files = find_files(X)
+        data = _read_files(files, config, reading.check(), BadLines(skip=skip_bad_lines), progress, given)
+        place = f"{files[0]}: " if len(files) == 1 else f"{files[0]} and {len(files) - 1} more: "
     else:
-        check_in_memory(format, skip_bad_lines)
+        check_in_memory(reading, skip_bad_lines)
         data = _read_memory(X, Y, config, label_names, given)
         place = ""
     if data.X.n_rows == 0:
@@ -70,19 +78,44 @@ def read_training_data(
     return data
 
 
-def _read_file(
-    path: str | Path,
+def _read_files(
+    files: Sequence[str],
     config: Config,
-    format: str,
+    reading: Reading,
     bad_lines: BadLines,
     progress: Callable[[float], None] | None,
     given: Given,
 ) -> TrainingData:
-    with Source(path, progress=progress) as source:
-        found = find_format(format, source)
-        check_effects(config, given, input=found.input)
-        fitted = FEATURES[found.input].fit(found.content(source, bad_lines), config, bad_lines)
+    """One after another, as if they were one. Formats may differ; texts and vectors may not be mixed."""
+
+    def opened() -> Generator[tuple[Source, Format], None, None]:
+        for number, file in enumerate(files):
+            with Source(
+                file, columns=reading.columns, progress=part_of_progress(progress, files, number)
+            ) as source:
+                yield source, find_format(reading.format, source)
+
+    sources = opened()
+    first, found = next(sources)
+    check_effects(config, given, input=found.input, beside="nothing")
+    content = found.joined(_contents(first, found, sources, bad_lines))
+    fitted = features_for(found.input, config.embed).fit(content, config, bad_lines)
+    sources.close()
     return TrainingData(fitted.features, fitted.rows, fitted.Y, fitted.labels, bad_lines, found.name)
+
+
+def _contents(
+    first: Source, found: Format, others: Iterator[tuple[Source, Format]], bad_lines: BadLines
+) -> Iterator[Any]:
+    """Of each file."""
+    yield found.content(first, bad_lines)
+    for source, own in others:
+        if own.input != found.input:
+            raise DataError(
+                f"{source.name}: a file of format {own.name}, but {first.name} has the format {found.name}: "
+                "texts and vectors cannot be trained on together; give files of one kind"
+            )
+        yield own.content(source, bad_lines)
 
 
 def _read_memory(
@@ -91,8 +124,9 @@ def _read_memory(
     if Y is None:
         raise DataError("Y is missing: give the labels of each row, or the path of a file as X")
     input = input_in_memory(X)
-    check_effects(config, given, input=input)
-    features, _, rows, _ = FEATURES[input].fit(FEATURES[input].content(X), config)
+    check_effects(config, given, **FEATURES[input].facts_of(X))
+    kind = features_for(input, config.embed)
+    features, _, rows, _ = kind.fit(kind.content(X), config)
     labels, names = label_rows(Y, label_names, n_rows=rows.n_rows)
     if len(labels.indices) and labels.indices.min() < 0:
         row = int(np.searchsorted(labels.indptr, np.argmin(labels.indices), side="right")) - 1

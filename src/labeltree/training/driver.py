@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 
 from labeltree.config import AskedConfig, Config, ask_config
+from labeltree.data.columns import Columns
+from labeltree.data.formats import Reading
 from labeltree.data.memory import row_weights
 from labeltree.data.rows import TrainingRows
 from labeltree.errors import DataError, ParameterError, show
@@ -38,6 +40,9 @@ def train(
     config: Config | AskedConfig | None = None,
     preset: str | None = None,
     format: str = "auto",
+    text_column: str = "text",
+    labels_column: str = "labels",
+    label_separator: str = ";",
     skip_bad_lines: bool = False,
     threads: int = 0,
     callback: Callback | None = None,
@@ -47,11 +52,14 @@ def train(
 ) -> Model:
     """Train a model on a file, or on texts or vectors with their labels.
 
-    ``X`` is the path of a data file with labels (``-``: standard input), or a list of texts or a sparse or
-    dense matrix; then ``Y`` is a list of lists of labels or an indicator matrix, and ``label_names`` may give
-    the names of the labels in the order of their ids (of the matrix' columns). ``parameters`` are those of
-    :class:`labeltree.config.Config`. The callback gets a :class:`~labeltree.experts.job.Progress` again and
-    again, one call at a time, but maybe from another thread; what it raises ends the training.
+    ``X`` is the path of a data file with labels (``-``: standard input), of a folder of them, a pattern such
+    as ``"part-*.csv"``, or a list of ``pathlib.Path`` objects; or a list of texts, a sparse or dense matrix,
+    or a pair of one of these and dense vectors beside it; then ``Y`` is a list of lists of labels or an
+    indicator matrix, and ``label_names`` may give the names of the labels in the order of their ids (of the
+    matrix' columns). The columns are those of CSV and Parquet files, ``label_separator`` stands between
+    labels in one string. ``parameters`` are those of :class:`labeltree.config.Config`. The callback gets a
+    :class:`~labeltree.experts.job.Progress` again and again, one call at a time, but maybe from another
+    thread; what it raises ends the training.
     ``progress=True`` shows the bar of the command line on a terminal or in a notebook, and lines elsewhere.
     Stages are logged as "labeltree". ``card`` are facts to keep with the model, such as
     ``{"licence": "CC0-1.0"}``.
@@ -60,10 +68,11 @@ def train(
     _check_choices(config)
     card = check_card({} if card is None else card)
     _check_listeners(callback, progress)
+    reading = Reading(format, Columns(text_column, labels_column, label_separator))
     with Pool(threads) as pool, listeners(callback, bar=progress) as report:
         report(stage("read", config, 0.0))
         data = read_training_data(
-            X, Y, config, format, skip_bad_lines, label_names,
+            X, Y, config, reading, skip_bad_lines, label_names,
             lambda fraction: report(stage("read", config, fraction)), given=given,
         )  # fmt: skip
         data, rows = _usable_rows(data, config, sample_weight)
@@ -112,7 +121,9 @@ def _usable_rows(
 def _make_job(data: TrainingData, rows: TrainingRows, config: Config, pool: Pool) -> TrainingJob:
     """What the config leaves to the data is chosen here, once."""
     kinds = KINDS.parts_of(config.nodes)
-    facts = Facts(rows.Y.n_labels, rows.Y.examples_per_label, len(rows.X.indices))
+    # Dense vectors do not change which tree is the best: who adds them gets the one without.
+    n_entries = int(np.count_nonzero(rows.X.indices < data.features.n_sparse))
+    facts = Facts(rows.Y.n_labels, rows.Y.examples_per_label, n_entries)
     return TrainingJob(
         rows=rows,
         label_names=data.labels.strings(),
@@ -151,6 +162,9 @@ def estimate(
     config: Config | AskedConfig | None = None,
     preset: str | None = None,
     format: str = "auto",
+    text_column: str = "text",
+    labels_column: str = "labels",
+    label_separator: str = ";",
     skip_bad_lines: bool = False,
     threads: int = 0,
     **parameters: Any,
@@ -158,8 +172,9 @@ def estimate(
     """Read the data and say what training on it would need, after training a small part of it."""
     config, given = _merge_config(config, preset, parameters)
     _check_choices(config)
+    reading = Reading(format, Columns(text_column, labels_column, label_separator))
     with Pool(threads) as pool:
-        data = read_training_data(X, Y, config, format, skip_bad_lines, given=given)
+        data = read_training_data(X, Y, config, reading, skip_bad_lines, given=given)
         data, rows = _usable_rows(data, config)
         return estimate_needs(data, _make_job(data, rows, config, pool), closely=True)
 

@@ -55,7 +55,7 @@ def seen_by(problem: Problem, node: int, config: Config) -> list[reference.NodeE
 @settings(max_examples=80)
 @given(
     problem=problems(),
-    method=st.sampled_from(["squared-hinge", "sgd"]),
+    method=st.sampled_from(["squared-hinge", "active", "active-hinge", "sgd"]),
     n_passes=st.sampled_from([1, 2, 5]),
     bias=st.sampled_from([0.0, 0.2, 1.0]),
     l1=st.sampled_from([0.0, 0.1]),
@@ -121,7 +121,7 @@ def test_held_out_rows_join_in_the_last_pass(method: str) -> None:
 )
 @given(
     problem=problems(),
-    loss=st.sampled_from(["squared-hinge", "log"]),
+    loss=st.sampled_from(["squared-hinge", "log"]),  # where a hinge bends, it has no slope
     C=st.sampled_from([0.1, 1.0, 4.0]),
     bias=st.sampled_from([0.0, 0.5]),
     l1=st.sampled_from([0.0, 0.05, 0.5]),
@@ -169,14 +169,15 @@ def test_the_tolerance_ends_training_near_the_minimum() -> None:
 
 
 @pytest.mark.parametrize("bias", [0.0, 0.2, 1.0])
-@pytest.mark.parametrize("loss", ["squared-hinge", "log"])
-def test_liblinear_finds_the_same_weights(loss: str, bias: float) -> None:
+@pytest.mark.parametrize("method", ["squared-hinge", "log", "active", "active-hinge"])
+def test_liblinear_finds_the_same_weights(method: str, bias: float) -> None:
     """scikit-learn's solvers of the same problem, with weights of rows and of positive examples."""
     problem = random_problem(build_flat(5), 120, seed=4, n_features=30)
     config = Config(
-        loss=loss, bias=bias, C=0.8, positive_weight=2.5, prune=0.0, rare_weight=3.0,
+        **METHODS[method], bias=bias, C=0.8, positive_weight=2.5, prune=0.0, rare_weight=3.0,
         max_iterations=3000, tolerance=1e-7,
     )  # fmt: skip
+    loss = config.loss
     raw, kept = solve(problem, config), reference.decode(problem.tree, fit(problem, config)[0].parameters)
     factor, summand = solver_of(config).log_odds
     assert len(raw) == problem.tree.n_nodes
@@ -208,8 +209,8 @@ def liblinear(
         C=config.C, tol=1e-8, max_iter=100_000, fit_intercept=config.bias > 0,
         intercept_scaling=config.bias or 1.0, random_state=0,
     )  # fmt: skip
-    if loss == "squared-hinge":
-        solver: Any = LinearSVC(loss="squared_hinge", dual=True, **common)
+    if loss != "log":
+        solver: Any = LinearSVC(loss=loss.replace("-", "_"), dual=True, **common)
     else:
         solver = LogisticRegression(solver="liblinear", **common)
     with warnings.catch_warnings():

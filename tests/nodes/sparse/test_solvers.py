@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import pytest
 
-from labeltree.config import Config, parameters
+from labeltree.config import Config, make_config, parameters
+from labeltree.errors import ParameterError
 from labeltree.kernels.lanes import LANES
+from labeltree.nodes.sparse.passes import Passes
+from labeltree.nodes.sparse.solver import Solver
 from labeltree.nodes.sparse.solvers import (
+    ACTIVE_HINGE,
+    ACTIVE_SQUARED_HINGE,
     LOG,
     ONLINE_LOG,
     ONLINE_SOFTMAX,
     SOFTMAX,
     SOLVERS,
     SQUARED_HINGE,
-    Solver,
     solver_of,
 )
 
@@ -22,7 +26,24 @@ CHOICES = {parameter.name: parameter.choices for parameter in parameters()}
 
 def test_the_table_has_every_choice_of_the_config() -> None:
     losses = {*CHOICES["loss"], "softmax"}
-    assert SOLVERS.keys() == {(solver, loss) for solver in CHOICES["solver"] for loss in losses}
+    without = {("active", "log"), ("active", "softmax"), ("dual", "hinge"), ("sgd", "hinge")}
+    assert SOLVERS.keys() == {(solver, loss) for solver in CHOICES["solver"] for loss in losses} - without
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (
+            dict(solver="active", loss="log"),
+            "solver active needs loss=squared-hinge or hinge, but loss is log",
+        ),
+        (dict(solver="active", link="hsm"), "solver active needs link=plt, but link is hsm"),
+        (dict(loss="hinge"), "solver dual needs loss=squared-hinge or log, but loss is hinge"),
+    ],
+)
+def test_a_solver_has_its_losses(given: dict[str, str], message: str) -> None:
+    with pytest.raises(ParameterError, match=message):
+        make_config(given)
 
 
 @pytest.mark.parametrize(
@@ -31,6 +52,8 @@ def test_the_table_has_every_choice_of_the_config() -> None:
         (dict(), 1, SQUARED_HINGE),
         (dict(), 64, SQUARED_HINGE),
         (dict(loss="log"), 64, LOG),
+        (dict(solver="active"), 64, ACTIVE_SQUARED_HINGE),
+        (dict(solver="active", loss="hinge"), 1, ACTIVE_HINGE),
         (dict(solver="sgd"), 64, ONLINE_LOG),
         (dict(solver="sgd", loss="log"), 64, ONLINE_LOG),
         (dict(link="hsm"), 1, LOG),
@@ -48,7 +71,7 @@ def test_two_alternatives_share_a_logistic_and_more_have_a_softmax(
 
 
 @pytest.mark.parametrize(("way", "times"), [(SQUARED_HINGE, 4.0), (LOG, 1.0), (SOFTMAX, 1.0)])
-def test_before_the_held_out_rows_join_weights_need_not_be_exact(way: Solver, times: float) -> None:
+def test_before_the_held_out_rows_join_weights_need_not_be_exact(way: Passes, times: float) -> None:
     """Those of the log loss must: a map fitted to smaller ones would not suit the last ones."""
     config = Config(tolerance=0.02)
     assert way.tolerance(config, LANES, True) == pytest.approx(0.02)
@@ -57,7 +80,7 @@ def test_before_the_held_out_rows_join_weights_need_not_be_exact(way: Solver, ti
 
 
 @pytest.mark.parametrize("way", [ONLINE_LOG, ONLINE_SOFTMAX])
-def test_online_every_epoch_is_a_pass(way: Solver) -> None:
+def test_online_every_epoch_is_a_pass(way: Passes) -> None:
     config = Config(epochs=7, tolerance=0.5)
     assert way.most_passes(config) == way.usual_passes(config) == 7
     assert way.tolerance(config, LANES, True) == way.tolerance(config, LANES, False) == 0.0

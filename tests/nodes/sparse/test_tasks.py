@@ -24,6 +24,8 @@ from labeltree.nodes.sparse.tasks import Task, gather, solve
 WAYS: dict[str, dict[str, Any]] = {
     "squared-hinge": dict(),
     "log": dict(loss="log"),
+    "active": dict(solver="active"),
+    "active-hinge": dict(solver="active", loss="hinge"),
     "online": dict(solver="sgd"),
     "softmax": dict(link="hsm"),
     "online-softmax": dict(link="hsm", solver="sgd"),
@@ -70,7 +72,7 @@ def test_another_process_finds_the_same_bytes(way: str, other_process: ProcessPo
 def test_every_way_is_among_them() -> None:
     problems = (mixed_problem(), labelled(random_problem(chain_tree(5), 100, seed=1)))
     tasks = [task for way in WAYS.values() for one in problems for task in tasks_of(one, Config(**way))]
-    assert {type(task.method) for task in tasks} == {way.method for way in SOLVERS.values()}
+    assert {task.solver for task in tasks} == set(SOLVERS.values())
 
 
 @pytest.mark.parametrize("way", WAYS)

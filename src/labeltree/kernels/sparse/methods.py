@@ -11,7 +11,6 @@ import numpy as np
 from labeltree.kernels.arithmetic import apply_softmax, fast_exp
 from labeltree.kernels.jit import generic, inlined
 from labeltree.kernels.sparse.arrays import (
-    Hinge,
     LogLoss,
     OnlineLogLoss,
     OnlineSoftmax,
@@ -34,7 +33,7 @@ def learn_example(method, step, weight, positive_weight, squares, sign, scores, 
 
 
 @learn_example.of(SquaredHinge)
-def _learn_squares(method, step, weight, positive_weight, squares, sign, scores, dual, i, out_change):
+def _learn_hinge(method, step, weight, positive_weight, squares, sign, scores, dual, i, out_change):
     """Coordinate descent (Hsieh et al. 2008): the variable that is best while all others stay."""
     negative = np.float32(0.5) / (method.cost * weight)
     for c in range(len(scores)):
@@ -43,21 +42,6 @@ def _learn_squares(method, step, weight, positive_weight, squares, sign, scores,
         old = dual[i, c]
         gradient = y * scores[c] - np.float32(1.0) + old * softness
         new = max(np.float32(0.0), old - gradient / (squares + softness))
-        dual[i, c] = new
-        out_change[c] = y * (new - old)
-        scores[c] = new
-    return np.float32(1.0)
-
-
-@learn_example.of(Hinge)
-def _learn_hinge(method, step, weight, positive_weight, squares, sign, scores, dual, i, out_change):
-    """As for its square, but a variable is at most the cost."""
-    negative = method.cost * weight
-    for c in range(len(scores)):
-        y = sign[c]
-        cost = negative * positive_weight[c] if y > 0.0 else negative
-        old = dual[i, c]
-        new = min(max(np.float32(0.0), old - (y * scores[c] - np.float32(1.0)) / squares), cost)
         dual[i, c] = new
         out_change[c] = y * (new - old)
         scores[c] = new

@@ -28,7 +28,6 @@ class _Sparse(NodeKind):
     scores_alike = keeps_map = True
     methods = (
         {},
-        {"loss": "hinge"},
         {"loss": "log"},
         {"solver": "active", "loss": "squared-hinge"},
         {"solver": "active", "loss": "hinge"},

@@ -14,7 +14,6 @@ from labeltree.errors import TrainingError
 from labeltree.kernels.lanes import LANES
 from labeltree.kernels.sparse.arrays import (
     Gathered,
-    Hinge,
     LogLoss,
     OnlineLogLoss,
     OnlineSoftmax,
@@ -97,7 +96,7 @@ class Passes(Solver):
 class Dual(Passes):
     """Coordinate descent in the dual: passes over all examples until one hardly changes anything."""
 
-    method: type[SquaredHinge | Hinge | LogLoss | SoftmaxLoss]
+    method: type[SquaredHinge | LogLoss | SoftmaxLoss]
     # Times the tolerance: before the held-out rows join, weights need not be exact. Those of the log loss
     # grow long after they rank well, and a map fitted to smaller ones would not suit them.
     first_tolerance: float = 1.0

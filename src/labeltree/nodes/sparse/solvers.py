@@ -21,7 +21,6 @@ from labeltree.nodes.sparse.solver import Solver
 _OF_MARGINS = (3.0, 1.0)
 
 SQUARED_HINGE = Dual(method=SquaredHinge, default_cost=0.5, log_odds=_OF_MARGINS, first_tolerance=4.0)
-HINGE = Dual(method=Hinge, default_cost=0.5, log_odds=_OF_MARGINS)
 LOG = Dual(method=LogLoss, no_dual=-30.0)  # a logit that is as good as 0
 SOFTMAX = SoftmaxDual(method=SoftmaxLoss, padding=0.0)
 ONLINE_LOG = Online(method=OnlineLogLoss)
@@ -29,17 +28,16 @@ ONLINE_SOFTMAX = Online(method=OnlineSoftmax, padding=0.0)
 ACTIVE_SQUARED_HINGE = ActiveSet(method=SquaredHinge, default_cost=0.5, log_odds=_OF_MARGINS)
 ACTIVE_HINGE = ActiveSet(method=Hinge, default_cost=0.5, log_odds=_OF_MARGINS)
 
-# By the parameters ``solver`` and ``loss``; "softmax" is the log loss of more than two alternatives. Of a
-# logarithm every example has a part in the weights: an active set would be all of them.
+# By the parameters ``solver`` and ``loss``; "softmax" is the log loss of more than two alternatives. Which
+# losses a solver has, the config checks: of a logarithm every example has a part in the weights, an active
+# set would be all of them; and passes over all examples come near the minimum of a hinge too slowly.
 SOLVERS: dict[tuple[str, str], Solver] = {
     ("dual", "squared-hinge"): SQUARED_HINGE,
-    ("dual", "hinge"): HINGE,
     ("dual", "log"): LOG,
     ("dual", "softmax"): SOFTMAX,
     ("active", "squared-hinge"): ACTIVE_SQUARED_HINGE,
     ("active", "hinge"): ACTIVE_HINGE,
     ("sgd", "squared-hinge"): ONLINE_LOG,  # online there is only one loss
-    ("sgd", "hinge"): ONLINE_LOG,
     ("sgd", "log"): ONLINE_LOG,
     ("sgd", "softmax"): ONLINE_SOFTMAX,
 }

@@ -1,0 +1,124 @@
+"""Parquet files: a column of texts, and one of labels, lists or strings, by pyarrow."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from labeltree.data.bad_lines import BadLines
+from labeltree.data.columns import Columns, cells_of
+from labeltree.data.csv import Record, block_of_records, find_columns
+from labeltree.data.formats import TextFormat
+from labeltree.data.memory import BLOCK_ROWS
+from labeltree.data.opening import Source
+from labeltree.data.rows import Block
+from labeltree.errors import DataError, MissingPackageError
+
+_MAGIC = b"PAR1"
+
+
+class _Parquet(TextFormat):
+    name = "parquet"
+    extensions = (".parquet",)
+    has_columns = True
+    example = ""  # it is no text
+
+    def begins(self, line: bytes) -> bool:
+        return line.startswith(_MAGIC)
+
+    def where_labels_are(self, label_prefix: str) -> str:
+        return (
+            f'labels are in the column "{Columns().labels}", or that of labels_column (--labels-column): '
+            "lists of strings or numbers, or strings with a label_separator (--label-separator)"
+        )
+
+    def blocks(self, source: Source, bad_lines: BadLines, block_bytes: int) -> Iterator[Block]:
+        with source:
+            file = _open(source)
+            _, labels = find_columns(source.name, file.schema_arrow.names, source.columns)
+            _check_types(source, file.schema_arrow, labels is not None)
+            wanted = list(source.columns[: 1 if labels is None else 2])
+            first_row, n_rows = 1, max(1, file.metadata.num_rows)
+            for batch in file.iter_batches(batch_size=BLOCK_ROWS, columns=wanted):
+                yield block_of_records(source.name, _records(source, batch, first_row, bad_lines))
+                first_row += batch.num_rows
+                source.tell_progress(first_row / n_rows)
+
+
+def _open(source: Source) -> Any:
+    try:
+        import pyarrow
+        from pyarrow import parquet
+    except ImportError as error:
+        raise MissingPackageError(
+            f"{source.name}: Parquet files need pyarrow, which is not installed: "
+            "pip install 'labeltree[parquet]'"
+        ) from error
+    if source.path == "-":
+        raise DataError("standard input: a Parquet file cannot be read from a pipe; give its name")
+    try:
+        return parquet.ParquetFile(source.path)
+    except (pyarrow.ArrowException, OSError) as error:
+        raise DataError(
+            f"{source.name}: damaged or no Parquet file ({error}); get or write it again"
+        ) from error
+
+
+def _check_types(source: Source, schema: Any, has_labels: bool) -> None:
+    """Texts are strings, labels strings or numbers or lists of them."""
+    columns = source.columns
+    kind = schema.field(columns.text).type
+    if not _is_string(kind):
+        raise DataError(
+            f'{source.name}: the column "{columns.text}" is of type {kind}, but texts are strings; '
+            "name another one with text_column (--text-column)"
+        )
+    if not has_labels:
+        return
+    from pyarrow import types
+
+    kind = schema.field(columns.labels).type
+    is_list = types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind)
+    each = kind.value_type if is_list else kind
+    if not (_is_string(each) or types.is_integer(each)):
+        raise DataError(
+            f'{source.name}: the column "{columns.labels}" is of type {kind}, but labels are strings or '
+            "whole numbers, or lists of them; name another one with labels_column (--labels-column)"
+        )
+
+
+def _is_string(kind: Any) -> bool:
+    from pyarrow import types
+
+    value = kind.value_type if types.is_dictionary(kind) else kind
+    return bool(types.is_string(value) or types.is_large_string(value))
+
+
+def _records(source: Source, batch: Any, first_row: int, bad_lines: BadLines) -> list[Record]:
+    texts = batch.column(0).to_pylist()
+    labels = batch.column(1).to_pylist() if batch.num_columns > 1 else [None] * len(texts)
+    found = []
+    for row, (text, own) in enumerate(zip(texts, labels, strict=True), first_row):
+        problem = "the text is null" if text is None else ""
+        cells = _labels(own, source.columns.separator)
+        if cells is None:
+            problem = "a label is null"
+        if problem:
+            bad_lines.report(f"{source.name}, row {row}: {problem}; fill or remove it")
+        else:
+            found.append(Record(row, text, cells or []))
+    return found
+
+
+def _labels(value: Any, separator: str) -> list[str] | None:
+    """Of one row; None where a label is null."""
+    if value is None:
+        return []
+    if isinstance(value, str):
+        return cells_of(value, separator)
+    if isinstance(value, int):
+        return [str(value)]
+    return None if any(label is None for label in value) else [str(label) for label in value if label != ""]
+
+
+PARQUET = _Parquet()

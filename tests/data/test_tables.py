@@ -1,0 +1,182 @@
+"""CSV and Parquet files: the named columns become rows, and what is wrong is told with its place."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.reading import read_blocks, rows_of
+
+import labeltree
+from labeltree.data.bad_lines import BadLines
+from labeltree.data.columns import Columns
+from labeltree.data.formats import detect_format
+from labeltree.data.opening import Source
+from labeltree.errors import DataError, MissingPackageError, ParameterError
+
+pyarrow = pytest.importorskip("pyarrow")
+from pyarrow import parquet  # noqa: E402
+
+Row = tuple[str, list[str]]
+
+
+def read(path: Path, fmt: str = "auto", *, skip: bool | None = None, **columns: str) -> list[Row]:
+    source = Source(path, columns=Columns(**columns))
+    rows = rows_of(read_blocks(source, fmt, bad_lines=BadLines(skip=skip)))
+    return [(row.text.decode(), [label.decode() for label in row.labels]) for row in rows]
+
+
+def written(folder: Path, content: str | bytes, name: str = "data.csv") -> Path:
+    path = folder / name
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return path
+
+
+@pytest.mark.parametrize("delimiter", [",", "\t", ";"])
+def test_the_header_tells_what_separates_fields(tmp_path: Path, delimiter: str) -> None:
+    lines = [["id", "labels", "text"], ["1", "a|b c", "one two"], ["2", "", "three"]]
+    path = written(tmp_path, "\n".join(delimiter.join(line) for line in lines), "data.tsv")
+    assert read(path, separator="|") == [("one two", ["a", "b c"]), ("three", [])]
+
+
+def test_fields_may_be_quoted_and_have_lines(tmp_path: Path) -> None:
+    path = written(tmp_path, '\ufefftext,labels\r\n"one, ""two""\nthree",a; b;;a\r\n\r\nfour,c\r\n')
+    assert read(path) == [('one, "two"\nthree', ["a", "b", "a"]), ("four", ["c"])]
+
+
+def test_columns_may_have_other_names(tmp_path: Path) -> None:
+    path = written(tmp_path, "body,tags\none,a\n")
+    assert read(path, text="body", labels="tags") == [("one", ["a"])]
+    assert read(path, text="body") == [("one", [])]  # as in files to predict
+    with pytest.raises(DataError, match=r'no column "text".* it has body, tags; name one with text_column'):
+        read(path)
+
+
+def test_ragged_rows_are_told_with_their_line(tmp_path: Path) -> None:
+    path = written(tmp_path, "text,labels\none,a\ntwo\nthree,b,c\nfour,d\n")
+    with pytest.raises(DataError, match=r"line 3: expected 2 fields as in the header, but found 1"):
+        read(path)
+    assert read(path, skip=True) == [("one", ["a"]), ("four", ["d"])]
+
+
+def test_bytes_that_are_no_text_are_told(tmp_path: Path) -> None:
+    path = written(tmp_path, b"text,labels\none,a\nt\xffo,b\n")
+    with pytest.raises(DataError, match="line 3: invalid UTF-8"):
+        read(path)
+
+
+def test_an_open_quote_is_told(tmp_path: Path) -> None:
+    path = written(tmp_path, 'text,labels\n"one,a\n')
+    with pytest.raises(DataError, match="not CSV"):
+        read(path)
+
+
+def test_formats_are_found_by_content_and_name() -> None:
+    assert detect_format(b"labels\ttext\nx\ty", "rows.tsv").name == "csv"
+    assert detect_format(b"a,b\n", "rows.csv.gz").name == "csv"
+    assert detect_format(b"one two\t<http://a>\n", "rows.tsv").name == "annif"
+    assert detect_format(b"PAR1\x15\x04", "rows").name == "parquet"
+    assert detect_format(b"text and labels, too\n", "rows.txt").name == "fasttext"
+
+
+def table(folder: Path, name: str = "data.parquet", **columns: Any) -> Path:
+    path = folder / name
+    parquet.write_table(pyarrow.table(columns), path)
+    return path
+
+
+def test_parquet_has_lists_or_strings_of_labels(tmp_path: Path) -> None:
+    expected = [("one two", ["a", "b"]), ("three", [])]
+    texts = ["one two", "three"]
+    assert read(table(tmp_path, text=texts, labels=[["a", "b"], []])) == expected
+    assert read(table(tmp_path, text=texts, labels=["a;b", None])) == expected
+    assert read(table(tmp_path, text=texts, labels=[[1, 2], [3]])) == [
+        ("one two", ["1", "2"]),
+        ("three", ["3"]),
+    ]
+    as_codes = pyarrow.array(texts).dictionary_encode()
+    assert read(table(tmp_path, text=as_codes)) == [("one two", []), ("three", [])]
+
+
+def test_parquet_that_does_not_suit_is_told(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r'no column "text".*it has a; name one'):
+        read(table(tmp_path, a=["x"]))
+    with pytest.raises(DataError, match=r'the column "text" is of type list<.*texts are strings'):
+        read(table(tmp_path, text=[["x"]]))
+    with pytest.raises(DataError, match=r'the column "labels" is of type struct<'):
+        read(table(tmp_path, text=["x"], labels=[{"a": 1}]))
+    nulls = table(tmp_path, text=["x", None, "y"], labels=[["a"], ["b"], ["c", None]])
+    with pytest.raises(DataError, match=r"row 2: the text is null; fill or remove it"):
+        read(nulls)
+    assert read(nulls, skip=True) == [("x", ["a"])]
+    broken = written(tmp_path, b"PAR1 and nothing", "broken.parquet")
+    with pytest.raises(DataError, match="damaged or no Parquet file"):
+        read(broken)
+
+
+def test_parquet_without_its_package_says_what_to_install(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = table(tmp_path, text=["x"])
+    monkeypatch.setitem(__import__("sys").modules, "pyarrow", None)
+    with pytest.raises(MissingPackageError, match=r"pip install 'labeltree\[parquet\]'"):
+        read(path)
+
+
+ROWS = [(f"word{i % 4} more{i % 3}", [f"label{i % 4}"]) for i in range(40)]
+
+
+def test_all_ways_give_the_same_model(tmp_path: Path) -> None:
+    """In memory, in one file or several, of one format or another."""
+    half = len(ROWS) // 2
+    fasttext = [f"__label__{labels[0]} {text}" for text, labels in ROWS]
+    written(tmp_path, "\n".join(fasttext), "all.txt")
+    folder = tmp_path / "parts"
+    folder.mkdir()
+    written(folder, "\n".join(fasttext[:half]), "a.txt")
+    csv_rows = "\n".join(f"{text},{labels[0]}" for text, labels in ROWS[half:])
+    written(folder, "text,labels\n" + csv_rows, "b.csv")
+    written(folder, "not to be read", "_SUCCESS")
+    texts, labels = zip(*ROWS, strict=True)
+    models = [
+        labeltree.train(tmp_path / "all.txt"),
+        labeltree.train(folder),
+        labeltree.train(str(folder / "[ab].*")),
+        labeltree.train([folder / "a.txt", folder / "b.csv"]),
+        labeltree.train(table(tmp_path, text=texts, labels=labels)),
+    ]
+    for number, model in enumerate(models):
+        model.save(tmp_path / f"{number}.labeltree")
+    contents = {(tmp_path / f"{number}.labeltree").read_bytes() for number in range(len(models))}
+    assert len(contents) == 1
+    assert models[0].test(table(tmp_path, body=texts, labels=labels), text_column="body")["p@1"] == 1.0
+
+
+def test_several_files_of_vectors(tmp_path: Path) -> None:
+    written(tmp_path, "2 3 2\n0 0:1 1:1\n1 2:1\n", "a.txt")
+    written(tmp_path, "1 4 3\n2 3:1\n", "b.txt")
+    model = labeltree.train([tmp_path / "a.txt", tmp_path / "b.txt"])
+    assert (model.n_examples, model.n_features, model.n_labels) == (3, 4, 3)
+    written(tmp_path, "__label__a one\n", "c.txt")
+    with pytest.raises(DataError, match=r"c.txt: a file of format fasttext, but .*a.txt has the format xmlc"):
+        labeltree.train([tmp_path / "a.txt", tmp_path / "c.txt"])
+
+
+def test_what_names_no_file_is_told(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="no file has such a name; check the pattern"):
+        labeltree.train(tmp_path / "*.csv")
+    with pytest.raises(DataError, match="a folder without files"):
+        labeltree.train(tmp_path)
+
+
+def test_columns_need_a_table(tmp_path: Path) -> None:
+    path = written(tmp_path, "__label__a one\n", "a.txt")
+    with pytest.raises(ParameterError, match="format fasttext, which has no columns to choose"):
+        labeltree.train(path, text_column="body")
+    with pytest.raises(ParameterError, match="labels_column=tags has no effect where X is in memory"):
+        labeltree.train(["one"], [["a"]], labels_column="tags")
+    with pytest.raises(ParameterError, match="label_separator must be a string that is not empty"):
+        labeltree.train(path, label_separator="")
+    with pytest.raises(ParameterError, match="text_column and labels_column are both 'a'"):
+        labeltree.train(path, text_column="a", labels_column="a")
