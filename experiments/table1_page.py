@@ -205,7 +205,7 @@ def write(folder: Path, found: Mapping[str, Sequence[Record]], command: str) -> 
         "rows of both Learned Trees were run later than the others: compare their times with care.",
         "Weights and pairs of words are for texts. Numbered features (bibtex, delicious) are taken as they "
         "are, and rows only scaled: to sum 1 for XT and fastText-hs, otherwise to length 1.",
-        "Rows run by labeltree: one run (seed 1; XT: the mean of three but on large sets) on one thread, "
+        "Rows run by labeltree: one run (seed 1; XT: up to three, as said above) on one thread, "
         "kernels compiled before. Training time is the CPU time of reading the file and training; test time "
         "the least CPU time of three batches of all test rows as vectors, k = 5, divided by their number; "
         "model size that of the file. Runs are of different days and machines: compare times with care.",

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from benchmarks.overview import newest
 from benchmarks.report import groups
 from experiments.ledger import Record
-from labeltree.config import PRESETS
+from labeltree.config import PRESETS, Config
 
 # Sets of many rows and tens of thousands of labels, on which each system has one seed; and systems that would
 # take long there, or on their like, and are not run.
@@ -32,6 +32,7 @@ class System(NamedTuple):
 
 # In the settings too, so that a record is of the preset as it is.
 _XT = {name: PRESETS["paper"][name] for name in ("lr", "l2", "epochs", "initial_range")}
+_LEAF_ROWS = Config().forest_leaf
 _TUTORIAL: dict[str, Any] = dict(
     preset="fasttext-hs", lr=1.0, epochs=25, dim=50, word_ngrams=2, ngram_buckets=200_000
 )
@@ -103,9 +104,9 @@ SYSTEMS = (
     ),
     System(
         "FastXML",
-        dict(preset="fastxml"),
-        "preset fastxml: 50 trees over rows, a node splits its rows by nDCG, at most 10 rows in a leaf; as "
-        "said on the page of [forests](../forest.md)",
+        dict(preset="fastxml", forest_leaf=_LEAF_ROWS),
+        f"preset fastxml: 50 trees over rows, a node splits its rows by nDCG, at most {_LEAF_ROWS} rows in a "
+        "leaf; as said on the page of [forests](../forest.md)",
         (),
     ),
     System(
