@@ -141,7 +141,8 @@ def describe_original() -> str:
         "What we hold ourselves to: P@1/3/5 at or above those of extremeText 0.8.4 with the settings of "
         f"the paper but for {SLACK} that noise may take, and at least {TIMES_LESS:g} times less CPU time per "
         "pass over the rows, as extremeText's epochs are more than passes (`python -m benchmarks.passes`). "
-        "Its runs are those in the harness' ledger, which may be of another machine: times compare roughly."
+        "Its runs are those in the harness' ledger, of another and slower machine than that of our rows of "
+        "XT, so that a part of the ratios is the machine's."
     )
 
 
