@@ -18,7 +18,7 @@ ACCURACY_BARS: Mapping[str, Bars] = {
         "bibtex": (63.0, 39.0, 28.6),
         "delicious": (69.0, 63.5, 58.5),
     },
-    "ppdsparse": {"bibtex": (61.3, 36.0, 26.0)},  # what its authors report of PD-Sparse
+    "ppdsparse": {"bibtex": (61.3, 36.0, 26.0)},  # PD-Sparse as published, rounded up
 }
 PRESETS = tuple(dict.fromkeys([*TOOLS, *ACCURACY_BARS]))
 CPU_BARS: Mapping[str, Mapping[str, float]] = {
