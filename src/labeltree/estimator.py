@@ -20,7 +20,7 @@ from labeltree.data.matrices import is_sparse
 from labeltree.data.memory import row_weights
 from labeltree.data.rows import LabelRows, pointers
 from labeltree.errors import DataError, ParameterError, show
-from labeltree.features.joined import JoinedFeatures
+from labeltree.features.joined import JoinedFeatures, read_dense
 from labeltree.parameter import Parameter, check_names, parsed, plain
 from labeltree.query import DEFAULT_BEAM, DEFAULT_SEARCH, Query, make_query
 from labeltree.training.driver import train
@@ -224,8 +224,12 @@ class LabelTreeClassifier(ClassifierMixin, BaseEstimator):
             self._forget_columns()
         elif hasattr(self, "n_features_in_"):
             raise DataError("X has vectors beside the rows, but fit was given a matrix alone")
-        texts = _texts(X[0])
-        return (X[0] if texts is None else texts, np.asarray(X[1])), len(X[1])
+        texts, vectors = _texts(X[0]), read_dense(X[1])
+        rows: Any = csr_matrix(X[0]) if texts is None else texts
+        n_rows = rows.shape[0] if texts is None else len(rows)
+        if n_rows != len(vectors):
+            raise DataError(f"X has {n_rows} rows, and {len(vectors)} vectors beside them; give one each")
+        return (rows, vectors), n_rows
 
     def _forget_columns(self) -> None:
         """What an earlier fit has found."""

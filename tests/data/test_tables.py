@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 from pathlib import Path
 from typing import Any
 
@@ -9,14 +10,13 @@ import pytest
 from support.reading import read_blocks, rows_of
 
 import labeltree
+from labeltree import cli
 from labeltree.data.bad_lines import BadLines
 from labeltree.data.columns import Columns
+from labeltree.data.files import find_files
 from labeltree.data.formats import detect_format
 from labeltree.data.opening import Source
 from labeltree.errors import DataError, MissingPackageError, ParameterError
-
-pyarrow = pytest.importorskip("pyarrow")
-from pyarrow import parquet  # noqa: E402
 
 Row = tuple[str, list[str]]
 
@@ -67,9 +67,30 @@ def test_bytes_that_are_no_text_are_told(tmp_path: Path) -> None:
 
 
 def test_an_open_quote_is_told(tmp_path: Path) -> None:
-    path = written(tmp_path, 'text,labels\n"one,a\n')
-    with pytest.raises(DataError, match="not CSV"):
+    path = written(tmp_path, 'text,labels\nzero,a\n"one,a\ntwo,b\n')
+    with pytest.raises(DataError, match=r"line 3: not CSV"):
         read(path)
+    assert read(path, skip=True) == [("zero", ["a"])]
+    path = written(tmp_path, 'text,labels\n"one" x,a\ntwo\n')
+    with pytest.raises(DataError, match=r"line 2: not CSV"):
+        read(path)
+    bad_lines = BadLines(skip=True)
+    assert not rows_of(read_blocks(path, "csv", bad_lines=bad_lines))
+    assert [message.split(": ")[0][-6:] for message in bad_lines.messages] == ["line 2", "line 3"]
+
+
+def test_empty_files_and_blank_lines_are_no_rows(tmp_path: Path) -> None:
+    assert read(written(tmp_path, "")) == []
+    assert read(written(tmp_path, "\n\ntext,labels\none,a\n")) == [("one", ["a"])]
+    with pytest.raises(DataError, match='more than one column "labels"'):
+        read(written(tmp_path, "text,labels,labels\n"))
+
+
+def test_the_limit_of_others_stays(tmp_path: Path) -> None:
+    before = csv.field_size_limit()
+    long = "word " * 40_000
+    assert read(written(tmp_path, f'text,labels\n"{long}",a\n')) == [(long, ["a"])]
+    assert csv.field_size_limit() == before
 
 
 def test_formats_are_found_by_content_and_name() -> None:
@@ -81,6 +102,9 @@ def test_formats_are_found_by_content_and_name() -> None:
 
 
 def table(folder: Path, name: str = "data.parquet", **columns: Any) -> Path:
+    pyarrow = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
     path = folder / name
     parquet.write_table(pyarrow.table(columns), path)
     return path
@@ -95,7 +119,8 @@ def test_parquet_has_lists_or_strings_of_labels(tmp_path: Path) -> None:
         ("one two", ["1", "2"]),
         ("three", ["3"]),
     ]
-    as_codes = pyarrow.array(texts).dictionary_encode()
+    assert read(table(tmp_path, labels=[["a", "b"], []], text=texts)) == expected
+    as_codes = pytest.importorskip("pyarrow").array(texts).dictionary_encode()
     assert read(table(tmp_path, text=as_codes)) == [("one two", []), ("three", [])]
 
 
@@ -168,6 +193,16 @@ def test_what_names_no_file_is_told(tmp_path: Path) -> None:
         labeltree.train(tmp_path / "*.csv")
     with pytest.raises(DataError, match="a folder without files"):
         labeltree.train(tmp_path)
+    with pytest.raises(DataError, match="an empty name is that of no file"):
+        find_files([""])
+
+
+def test_what_was_found_is_not_looked_for_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file named "-" is no standard input."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "-").write_text("__label__a one\n__label__b two\n")
+    assert find_files(find_files("./-")) == ("./-",)
+    assert cli.main(["train", "./-", "-o", "m.labeltree", "-q"]) == 0
 
 
 def test_columns_need_a_table(tmp_path: Path) -> None:

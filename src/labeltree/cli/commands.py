@@ -118,7 +118,7 @@ def train(
         label_separator=reading.columns.separator,
         skip_bad_lines=skip_bad_lines,
     )
-    files = [Path(file) for file in find_files(data)]
+    files = find_files(data)
     if dry_run:
         from labeltree.cli.reports import estimate_lines
         from labeltree.training.driver import estimate

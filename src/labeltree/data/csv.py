@@ -26,7 +26,7 @@ _SHOWN_COLUMNS = 20
 
 
 class Record(NamedTuple):
-    """A row, and the line of the file at which it ends."""
+    """A row, and the line of the file at which it begins."""
 
     line: int
     text: str
@@ -72,41 +72,66 @@ def block_of_records(source: str, records: list[Record]) -> Block:
 
 
 def _read(source: Source, bad_lines: BadLines) -> Iterator[Record]:
-    columns = source.columns
-    lines = _lines(source)
-    delimiter, names = _split_header(next(lines, ""), columns.text)
+    columns, lines = source.columns, _Lines(source)
+    header = next((line for line in lines if line.strip()), None)
+    if header is None:
+        return
+    delimiter, names = _split_header(header, columns.text)
     text, labels = find_columns(source.name, names, columns)
-    csv.field_size_limit(_LONGEST_FIELD)
     rows = csv.reader(lines, delimiter=delimiter, strict=True)
     while True:
+        line = lines.number + 1
         try:
-            row = next(rows, None)
+            row = _next_row(rows)
         except csv.Error as error:
-            _report(source, rows.line_num, f"not CSV ({error})", "", "close and double quotes", bad_lines)
+            reason = f"not CSV ({error}) in the row that begins here"
+            _report(source, line, reason, lines.last, "close and double quotes", bad_lines)
             rows = csv.reader(lines, delimiter=delimiter, strict=True)
             continue
         if row is None:
             return
-        line = rows.line_num + 1
         if len(row) != len(names):
             if row:  # a line without anything is none
                 reason = f"expected {len(names)} fields as in the header, but found {len(row)}"
                 _report(source, line, reason, delimiter.join(row), "quote fields with a separator", bad_lines)
             continue
         found = [] if labels is None else cells_of(row[labels], columns.separator)
-        if not "".join([row[text], *found]).isascii() and _has_stray_bytes([row[text], *found]):
+        if _has_stray_bytes([row[text], *found]):
             _report(source, line, "invalid UTF-8", row[text], "save the file as UTF-8", bad_lines)
             continue
         yield Record(line, row[text], found)
 
 
-def _lines(source: Source) -> Iterator[str]:
-    """Those of a file; bytes that are not UTF-8 become lone surrogates."""
-    mark = UTF8_MARK
-    for buffer in source.blocks():
-        for line in buffer.tobytes().removeprefix(mark).splitlines(keepends=True):
-            yield line.decode("utf-8", "surrogateescape")
-        mark = b""
+def _next_row(rows: Iterator[list[str]]) -> list[str] | None:
+    """None at the end. The standard library has one limit for all who read CSV: it stays theirs."""
+    before = csv.field_size_limit()
+    csv.field_size_limit(max(before, _LONGEST_FIELD))
+    try:
+        return next(rows, None)
+    finally:
+        csv.field_size_limit(before)
+
+
+class _Lines:
+    """Those of a file, counted; bytes that are not UTF-8 become lone surrogates."""
+
+    def __init__(self, source: Source) -> None:
+        self.number, self.last = 0, ""
+        self._lines = self._read(source)
+
+    def _read(self, source: Source) -> Iterator[bytes]:
+        mark = UTF8_MARK
+        for buffer in source.blocks():
+            yield from buffer.tobytes().removeprefix(mark).splitlines(keepends=True)
+            mark = b""
+
+    def __iter__(self) -> Iterator[str]:
+        return self
+
+    def __next__(self) -> str:
+        self.last = next(self._lines).decode("utf-8", "surrogateescape")
+        self.number += 1
+        return self.last
 
 
 def _has_stray_bytes(cells: list[str]) -> bool:
@@ -138,6 +163,11 @@ def find_columns(source: str, names: list[str], columns: Columns) -> tuple[int, 
         raise DataError(
             f'{source}: {problem} "{columns.text}", which should have the texts; it has {shown or "none"}; '
             "name one with text_column (--text-column)"
+        )
+    if names.count(columns.labels) > 1:
+        raise DataError(
+            f'{source}: more than one column "{columns.labels}"; rename one, or name another with '
+            "labels_column (--labels-column)"
         )
     return names.index(columns.text), names.index(columns.labels) if columns.labels in names else None
 

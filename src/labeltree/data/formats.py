@@ -163,12 +163,17 @@ def find_format(fmt: str, source: Source) -> Format:
     """The format that is asked for; of ``auto`` the one that the file has."""
     is_auto = check_format(fmt) == "auto"
     found = detect_format(source.first_bytes, source.path) if is_auto else FORMATS[fmt]
+    check_columns(source, found)
+    return found
+
+
+def check_columns(source: Source, found: Format) -> None:
+    """Refuse columns that were chosen of a file that has none."""
     if source.columns != Columns() and not found.has_columns:
         raise ParameterError(
             f"{source.name}: a file of format {found.name}, which has no columns to choose; leave out "
             "text_column, labels_column and label_separator, or set the format (--format)"
         )
-    return found
 
 
 def format_choices() -> tuple[str, ...]:

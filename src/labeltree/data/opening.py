@@ -99,6 +99,7 @@ class Source:
                 break
             magic += more
         replayed = _Replayed(magic, raw)
+        self.is_compressed = magic.startswith(_GZIP_MAGIC) or magic == _XZ_MAGIC
         if magic.startswith(_GZIP_MAGIC):
             return gzip.GzipFile(fileobj=replayed)
         if magic == _XZ_MAGIC:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from labeltree.data.bad_lines import BadLines
@@ -33,8 +34,7 @@ class _Parquet(TextFormat):
         )
 
     def blocks(self, source: Source, bad_lines: BadLines, block_bytes: int) -> Iterator[Block]:
-        with source:
-            file = _open(source)
+        with source, _reading(source) as file:
             _, labels = find_columns(source.name, file.schema_arrow.names, source.columns)
             _check_types(source, file.schema_arrow, labels is not None)
             wanted = list(source.columns[: 1 if labels is None else 2])
@@ -45,7 +45,9 @@ class _Parquet(TextFormat):
                 source.tell_progress(first_row / n_rows)
 
 
-def _open(source: Source) -> Any:
+@contextmanager
+def _reading(source: Source) -> Iterator[Any]:
+    """The opened file; whatever pyarrow finds wrong with it is told with its name."""
     try:
         import pyarrow
         from pyarrow import parquet
@@ -56,9 +58,12 @@ def _open(source: Source) -> Any:
         ) from error
     if source.path == "-":
         raise DataError("standard input: a Parquet file cannot be read from a pipe; give its name")
+    if source.is_compressed:
+        raise DataError(f"{source.name}: a compressed Parquet file cannot be read; unpack it")
     try:
-        return parquet.ParquetFile(source.path)
-    except (pyarrow.ArrowException, OSError) as error:
+        with parquet.ParquetFile(source.path) as file:
+            yield file
+    except (pyarrow.ArrowException, OSError, UnicodeDecodeError) as error:
         raise DataError(
             f"{source.name}: damaged or no Parquet file ({error}); get or write it again"
         ) from error
@@ -95,12 +100,14 @@ def _is_string(kind: Any) -> bool:
 
 
 def _records(source: Source, batch: Any, first_row: int, bad_lines: BadLines) -> list[Record]:
-    texts = batch.column(0).to_pylist()
-    labels = batch.column(1).to_pylist() if batch.num_columns > 1 else [None] * len(texts)
+    columns = source.columns  # which may stand in any order
+    texts = batch.column(columns.text).to_pylist()
+    has_labels = columns.labels in batch.schema.names
+    labels = batch.column(columns.labels).to_pylist() if has_labels else [None] * len(texts)
     found = []
     for row, (text, own) in enumerate(zip(texts, labels, strict=True), first_row):
         problem = "the text is null" if text is None else ""
-        cells = _labels(own, source.columns.separator)
+        cells = _labels(own, columns.separator)
         if cells is None:
             problem = "a label is null"
         if problem:

@@ -53,7 +53,9 @@ class Expert(ABC):
     is_calibrated: bool = False  # whether its probabilities, by themselves, can be taken at their word
     # Of the evidence of its group where nothing is known; None: what others leave.
     usual_share: float | None = None
-    must_pay: ClassVar[bool] = False  # whether it has a share only where held-out rows gain by it
+    must_pay: ClassVar[bool] = (
+        False  # whether it has none where held-out rows, if there are any, do not gain by it
+    )
     searched_with: Hashable = None  # where it is equal, label trees are searched by one kernel; None: by none
     trees: Sequence[LabelTree] = ()  # that people may want to see and to write to a file
     chosen: Mapping[str, Any] = {}  # by the data for it: values of parameters that the config leaves at 0

@@ -28,8 +28,8 @@ SHARPNESS = 30.0  # of PfastreXML: how fast a label falls with the distance from
 class ForestExpert(ListingExpert):
     """Trees over rows.
 
-    Each leads a row to a leaf by the signs of linear scores. A label's probability is its share of the rows
-    in the leaf, averaged over all trees.
+    Each leads a row to a leaf by the signs of linear scores. A label's votes are its part of what the rows of
+    all these leaves count; with a tail they are ranked besides by how similar the label's mean row is.
     """
 
     kind = "forest"
@@ -39,7 +39,7 @@ class ForestExpert(ListingExpert):
     def __init__(
         self, trees: Trees, n_labels: int, n_columns: int, tail: Tail | None = None, share: float = 0.0
     ) -> None:
-        """``n_columns`` are those that the trees know, the first ones; of these, rows have length 1.
+        """``n_columns`` are those that the trees know, the first ones.
 
         ``share`` is that of the tail's mean rows.
         """

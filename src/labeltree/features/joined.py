@@ -17,7 +17,7 @@ from labeltree.data.bad_lines import BadLines
 from labeltree.data.matrices import is_sparse, sparse_rows
 from labeltree.data.opening import Source
 from labeltree.data.rows import Block, LabelRows, SparseRows, keep_entries, pointers
-from labeltree.errors import CorruptedModelError, DataError, show
+from labeltree.errors import CorruptedModelError, DataError, ParameterError, show
 from labeltree.features.embedding import EMBEDDERS
 from labeltree.features.features import Features, Fitted, is_list
 from labeltree.features.strings import StringTable
@@ -64,7 +64,7 @@ class JoinedFeatures(Features):
 
     @classmethod
     def content(cls, X: Any) -> Any:
-        return _base_of(X[0]), X[0], _read_dense(X[1])
+        return _base_of(X[0]), X[0], read_dense(X[1])
 
     @classmethod
     def fit(cls, content: Any, config: Config, bad_lines: BadLines | None = None) -> Fitted:
@@ -75,6 +75,7 @@ class JoinedFeatures(Features):
             raise DataError(
                 f"the vectors beside X have {dense.shape[1]} columns, but must have 1 to {MOST_DENSE}"
             )
+        _check_norm(config)
         fitted = kind.fit(kind.content(X), config, bad_lines)
         return cls(config, fitted.features, dense.shape[1])._with(fitted, dense)
 
@@ -90,7 +91,7 @@ class JoinedFeatures(Features):
                 f"X must be a pair, [texts or rows, vectors of {self.n_dense} columns], as the model was "
                 f"trained on, but is {show(X)}"
             )
-        return self._join(self.base.prepared(self.base.given_rows(X[0])), _read_dense(X[1]))
+        return self._join(self.base.prepared(self.base.given_rows(X[0])), read_dense(X[1]))
 
     def prepared(self, rows: SparseRows) -> SparseRows:
         return rows
@@ -175,6 +176,7 @@ class EmbeddedFeatures(JoinedFeatures):
 
     @classmethod
     def fit(cls, content: Iterable[Block], config: Config, bad_lines: BadLines | None = None) -> Fitted:
+        _check_norm(config)
         embedder, parts = EMBEDDERS[config.embed], list[Dense]()
 
         def watched() -> Iterator[Block]:
@@ -212,11 +214,19 @@ class EmbeddedFeatures(JoinedFeatures):
         return features
 
 
+def _check_norm(config: Config) -> None:
+    """Means of words and vectors beside them have no length in common."""
+    if config.row_norm == "mean":
+        raise ParameterError(
+            "row_norm='mean' is not for rows with dense vectors beside them; set row_norm='l2'"
+        )
+
+
 def _base_of(X: Any) -> type[Features]:
     return VectorFeatures if VectorFeatures.recognises(X) else TextFeatures
 
 
-def _read_dense(X: Any) -> Dense:
+def read_dense(X: Any) -> Dense:
     """A matrix of finite numbers."""
     array = np.asarray(X.todense() if is_sparse(X) else X)
     if array.ndim != 2 or array.dtype.kind not in "biuf":

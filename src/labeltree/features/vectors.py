@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from labeltree.config import Config
 from labeltree.data.bad_lines import BadLines, shorten
-from labeltree.data.formats import FORMATS, UTF8_MARK, detect_format, plain_format
+from labeltree.data.formats import FORMATS, UTF8_MARK, check_columns, detect_format, plain_format
 from labeltree.data.matrices import is_sparse, sparse_rows
 from labeltree.data.opening import Source
 from labeltree.data.rows import LabelRows, SparseRows, keep_entries, pointers, read_only
@@ -102,6 +102,7 @@ class VectorFeatures(Features):
         """All at once."""
         is_auto = fmt == "auto"
         found = detect_format(source.first_bytes, source.path, self.input) if is_auto else FORMATS[fmt]
+        check_columns(source, found)
         plain = plain_format(self.input)
         wanted = f"{plain.name.upper()} rows like {plain.example_row}"
         if found.input != self.input:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from llvmlite import ir
 from numba import types
 from numba.core.datamodel import models
+from numba.core.errors import TypingError
 from numba.extending import intrinsic, register_model
 
 from labeltree.kernels.atomic import pointer_to
@@ -46,6 +47,12 @@ def _repeat(builder, number):
     return builder.shuffle_vector(first, first, places)
 
 
+def _check(array):
+    """Of another kind of array, other bytes than those that are meant would be read."""
+    if array.dtype != types.float32 or array.layout != "C":
+        raise TypingError(f"lanes are of float32 arrays in C order, not of {array}")
+
+
 @intrinsic
 def no_lanes(typing_context):
     """All 0."""
@@ -63,6 +70,7 @@ def load_lanes(typing_context, array, index):
     def generate(context, builder, signature, arguments):
         return builder.load(_vector_at(context, builder, signature.args[0], *arguments), align=4)
 
+    _check(array)
     return _lanes(array, types.int64), generate
 
 
@@ -74,6 +82,7 @@ def store_lanes(typing_context, array, index, lanes):
         builder.store(arguments[2], _vector_at(context, builder, signature.args[0], *arguments[:2]), align=4)
         return context.get_dummy_value()
 
+    _check(array)
     return types.void(array, types.int64, _lanes), generate
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import closing
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,7 +11,7 @@ from numpy.typing import NDArray
 
 from labeltree.config import NO_PARAMETERS, Config, Given, check_effects
 from labeltree.data.bad_lines import BadLines
-from labeltree.data.files import are_files, find_files, part_of_progress
+from labeltree.data.files import are_files, find_files, parts_of_progress
 from labeltree.data.formats import (
     FORMATS,
     USUAL_READING,
@@ -89,18 +90,15 @@ def _read_files(
     """One after another, as if they were one. Formats may differ; texts and vectors may not be mixed."""
 
     def opened() -> Generator[tuple[Source, Format], None, None]:
-        for number, file in enumerate(files):
-            with Source(
-                file, columns=reading.columns, progress=part_of_progress(progress, files, number)
-            ) as source:
+        for file, report in zip(files, parts_of_progress(progress, files), strict=True):
+            with Source(file, columns=reading.columns, progress=report) as source:
                 yield source, find_format(reading.format, source)
 
-    sources = opened()
-    first, found = next(sources)
-    check_effects(config, given, input=found.input, beside="nothing")
-    content = found.joined(_contents(first, found, sources, bad_lines))
-    fitted = features_for(found.input, config.embed).fit(content, config, bad_lines)
-    sources.close()
+    with closing(opened()) as sources:
+        first, found = next(sources)
+        check_effects(config, given, input=found.input, beside="nothing")
+        content = found.joined(_contents(first, found, sources, bad_lines))
+        fitted = features_for(found.input, config.embed).fit(content, config, bad_lines)
     return TrainingData(fitted.features, fitted.rows, fitted.Y, fitted.labels, bad_lines, found.name)
 
 

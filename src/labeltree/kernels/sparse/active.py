@@ -195,7 +195,7 @@ def solve_child(
 ):
     """Up to so many passes over the active set, from blank work and the begun variables.
 
-    The last is one after which no gradient of any example is larger than the tolerance. Returns the size of
+    The last is one in which no example met a gradient larger than the tolerance. Returns the size of
     the active set and how many features were touched, all of which the work has.
     """
     indptr, indices, values = examples.indptr, examples.indices, examples.values

@@ -38,6 +38,7 @@ SOLVERS: dict[tuple[str, str], Solver] = {
     ("active", "squared-hinge"): ACTIVE_SQUARED_HINGE,
     ("active", "hinge"): ACTIVE_HINGE,
     ("sgd", "squared-hinge"): ONLINE_LOG,  # online there is only one loss
+    ("sgd", "hinge"): ONLINE_LOG,
     ("sgd", "log"): ONLINE_LOG,
     ("sgd", "softmax"): ONLINE_SOFTMAX,
 }
