@@ -21,8 +21,10 @@ from labeltree.errors import DataError, MissingPackageError, ParameterError
 Row = tuple[str, list[str]]
 
 
-def read(path: Path, fmt: str = "auto", *, skip: bool | None = None, **columns: str) -> list[Row]:
-    source = Source(path, columns=Columns(**columns))
+def read(
+    path: Path, fmt: str = "auto", *, skip: bool | None = None, wants_labels: bool = True, **columns: str
+) -> list[Row]:
+    source = Source(path, columns=Columns(**columns), wants_labels=wants_labels)
     rows = rows_of(read_blocks(source, fmt, bad_lines=BadLines(skip=skip)))
     return [(row.text.decode(), [label.decode() for label in row.labels]) for row in rows]
 
@@ -48,9 +50,18 @@ def test_fields_may_be_quoted_and_have_lines(tmp_path: Path) -> None:
 def test_columns_may_have_other_names(tmp_path: Path) -> None:
     path = written(tmp_path, "body,tags\none,a\n")
     assert read(path, text="body", labels="tags") == [("one", ["a"])]
-    assert read(path, text="body") == [("one", [])]  # as in files to predict
-    with pytest.raises(DataError, match=r'no column "text".* it has body, tags; name one with text_column'):
+    assert read(path, text="body", wants_labels=False) == [("one", [])]  # as in files to predict
+    with pytest.raises(
+        DataError, match=r"no column 'text'.* it has 'body', 'tags'; name one with text_column"
+    ):
         read(path)
+    with pytest.raises(DataError, match=r"no column 'labels', .*; name one with labels_column"):
+        read(path, text="body")
+    with pytest.raises(ParameterError, match="format jsonl, which has no columns to choose"):
+        read(written(tmp_path, '{"text": "one"}', "rows.jsonl"), text="body")
+    assert read(written(tmp_path, "body\ttags\none\ta\n", "o.tsv"), text="body", labels="tags") == [
+        ("one", ["a"])
+    ]
 
 
 def test_ragged_rows_are_told_with_their_line(tmp_path: Path) -> None:
@@ -82,7 +93,7 @@ def test_an_open_quote_is_told(tmp_path: Path) -> None:
 def test_empty_files_and_blank_lines_are_no_rows(tmp_path: Path) -> None:
     assert read(written(tmp_path, "")) == []
     assert read(written(tmp_path, "\n\ntext,labels\none,a\n")) == [("one", ["a"])]
-    with pytest.raises(DataError, match='more than one column "labels"'):
+    with pytest.raises(DataError, match="more than one column 'labels'"):
         read(written(tmp_path, "text,labels,labels\n"))
 
 
@@ -121,14 +132,18 @@ def test_parquet_has_lists_or_strings_of_labels(tmp_path: Path) -> None:
     ]
     assert read(table(tmp_path, labels=[["a", "b"], []], text=texts)) == expected
     as_codes = pytest.importorskip("pyarrow").array(texts).dictionary_encode()
-    assert read(table(tmp_path, text=as_codes)) == [("one two", []), ("three", [])]
+    assert read(table(tmp_path, text=as_codes), wants_labels=False) == [("one two", []), ("three", [])]
+    assert read(table(tmp_path, text=texts, labels=[0.5, None]), wants_labels=False) == [
+        ("one two", []),
+        ("three", []),
+    ]
 
 
 def test_parquet_that_does_not_suit_is_told(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=r'no column "text".*it has a; name one'):
+    with pytest.raises(DataError, match=r"no column 'text'.*it has 'a'; name one"):
         read(table(tmp_path, a=["x"]))
     with pytest.raises(DataError, match=r'the column "text" is of type list<.*texts are strings'):
-        read(table(tmp_path, text=[["x"]]))
+        read(table(tmp_path, text=[["x"]]), wants_labels=False)
     with pytest.raises(DataError, match=r'the column "labels" is of type struct<'):
         read(table(tmp_path, text=["x"], labels=[{"a": 1}]))
     nulls = table(tmp_path, text=["x", None, "y"], labels=[["a"], ["b"], ["c", None]])

@@ -325,4 +325,8 @@ def _values(parameter: Parameter) -> str:
     if low is None:
         return "text" if parameter.type is str else "any number"
     whole = "" if parameter.type is float else "whole "
-    return f"{whole}number, {low:g} or more" if high is None else f"{whole}number, {low:g} to {int(high)}"
+    return (
+        f"{whole}number, {low:g} or more"
+        if high is None
+        else f"{whole}number, {low:g} to {high if high % 1 else int(high)}"
+    )

@@ -18,7 +18,7 @@ from labeltree.data.formats import UTF8_MARK, TextFormat
 from labeltree.data.memory import BLOCK_ROWS, join_texts
 from labeltree.data.opening import Source
 from labeltree.data.rows import Block, pointers
-from labeltree.errors import DataError
+from labeltree.errors import DataError, show
 
 _DELIMITERS = "\t,;"
 _LONGEST_FIELD = 1 << 26  # a quote that nobody closes would take in all lines after it
@@ -77,7 +77,7 @@ def _read(source: Source, bad_lines: BadLines) -> Iterator[Record]:
     if header is None:
         return
     delimiter, names = _split_header(header, columns.text)
-    text, labels = find_columns(source.name, names, columns)
+    text, labels = find_columns(source, names)
     rows = csv.reader(lines, delimiter=delimiter, strict=True)
     while True:
         line = lines.number + 1
@@ -155,21 +155,21 @@ def _split_header(line: str, text: str) -> tuple[str, list[str]]:
     return (found or sorted(tried, key=lambda each: -len(each[1])) or [(",", [])])[0]
 
 
-def find_columns(source: str, names: list[str], columns: Columns) -> tuple[int, int | None]:
-    """The places of texts and labels; there may be no labels, as in files to predict."""
-    if names.count(columns.text) != 1:
-        problem = "no column" if columns.text not in names else "more than one column"
-        shown = ", ".join(names[:_SHOWN_COLUMNS]) + ", ..." * (len(names) > _SHOWN_COLUMNS)
-        raise DataError(
-            f'{source}: {problem} "{columns.text}", which should have the texts; it has {shown or "none"}; '
-            "name one with text_column (--text-column)"
-        )
-    if names.count(columns.labels) > 1:
-        raise DataError(
-            f'{source}: more than one column "{columns.labels}"; rename one, or name another with '
-            "labels_column (--labels-column)"
-        )
-    return names.index(columns.text), names.index(columns.labels) if columns.labels in names else None
+def find_columns(source: Source, names: list[str]) -> tuple[int, int | None]:
+    """The places of texts and labels; None where labels are not wanted."""
+    wanted = [("text", source.columns.text), ("labels", source.columns.labels)]
+    places = []
+    for what, column in wanted if source.wants_labels else wanted[:1]:
+        if names.count(column) != 1:
+            problem = "no column" if column not in names else "more than one column"
+            shown = ", ".join(show(name) for name in names[:_SHOWN_COLUMNS])
+            shown += ", ..." * (len(names) > _SHOWN_COLUMNS)
+            raise DataError(
+                f"{source.name}: {problem} {show(column)}, which should have the {what}; it has "
+                f"{shown or 'none'}; name one with {what}_column (--{what}-column)"
+            )
+        places.append(names.index(column))
+    return places[0], places[1] if source.wants_labels else None
 
 
 def _report(source: Source, line: int, reason: str, value: str, fix: str, bad_lines: BadLines) -> None:

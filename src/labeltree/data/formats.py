@@ -135,7 +135,14 @@ FORMATS: Table[Format] = Table(
     fasttext=Entry("data.fasttext:FASTTEXT"),
 )
 # Whatever has no sign of a format: plain text is fastText lines without labels.
+_TABLE = "csv"  # and that of a file whose columns are named
 _WITHOUT_SIGN = {"text": "fasttext", "vectors": "xmlc"}
+
+
+def first_line(first_bytes: bytes) -> bytes:
+    """The first one that is not blank, without the mark of UTF-8."""
+    lines = first_bytes.removeprefix(UTF8_MARK).splitlines()
+    return next((line for line in lines if line.strip()), b"")
 
 
 def detect_format(first_bytes: bytes, path: str, input: str | None = None) -> Format:
@@ -144,8 +151,7 @@ def detect_format(first_bytes: bytes, path: str, input: str | None = None) -> Fo
     With ``input`` it is one of those with such rows.
     """
     formats = [found for found in FORMATS.values() if input in (None, found.input)]
-    lines = first_bytes.removeprefix(UTF8_MARK).splitlines()
-    line = next((line for line in lines if line.strip()), b"")
+    line = first_line(first_bytes)
     name = path.lower()
     for extension in _COMPRESSED:
         name = name.removesuffix(extension)
@@ -161,8 +167,13 @@ def plain_format(input: str) -> Format:
 
 def find_format(fmt: str, source: Source) -> Format:
     """The format that is asked for; of ``auto`` the one that the file has."""
-    is_auto = check_format(fmt) == "auto"
-    found = detect_format(source.first_bytes, source.path) if is_auto else FORMATS[fmt]
+    if check_format(fmt) != "auto":
+        found = FORMATS[fmt]
+    elif source.columns == Columns():
+        found = detect_format(source.first_bytes, source.path)
+    else:  # whoever names columns has a table
+        line = first_line(source.first_bytes)
+        found = next((each for each in FORMATS.values() if each.begins(line)), FORMATS[_TABLE])
     check_columns(source, found)
     return found
 

@@ -32,6 +32,7 @@ _XZ_MAGIC = b"\xfd7zXZ\x00"
 # What is often given by mistake: how it begins, what it is, what to do.
 _OTHER_KINDS = (
     (re.compile(rb"BZh[1-9]1AY&SY"), "a bzip2 file", "unpack it, or compress it with gzip or xz"),
+    (re.compile(rb"\xff\xfe|\xfe\xff"), "a UTF-16 file", "save it as UTF-8"),
     (re.compile(rb"PK\x03\x04"), "a zip archive", "unpack it, and give a file of it"),
     (re.compile(rb"\x28\xb5\x2f\xfd"), "a zstd file", "unpack it, or compress it with gzip or xz"),
     (re.compile(rb".{5}\0{3}\{", re.DOTALL), "a model, not data", "give the model first, then the data"),
@@ -63,8 +64,8 @@ class _Replayed(io.RawIOBase):
 class Source:
     """An opened file or standard input (``-``), decompressed; ``first_bytes`` shows how it begins.
 
-    ``columns`` are those of a table. ``progress`` hears before each block which fraction of a file has been
-    read, as it lies on the disk.
+    ``columns`` are those of a table, which must have labels if they are wanted; ``progress`` hears before a
+    block which fraction of a file has been read, as it lies on the disk.
     """
 
     def __init__(
@@ -72,9 +73,10 @@ class Source:
         path: str | Path,
         *,
         columns: Columns = _USUAL_COLUMNS,
+        wants_labels: bool = False,
         progress: Callable[[float], None] | None = None,
     ) -> None:
-        self.path, self.columns = str(path), columns
+        self.path, self.columns, self.wants_labels = str(path), columns, wants_labels
         self.name = "standard input" if self.path == "-" else self.path
         self._progress = progress
         self._raw = _open_raw(self.path)

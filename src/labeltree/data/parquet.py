@@ -35,9 +35,9 @@ class _Parquet(TextFormat):
 
     def blocks(self, source: Source, bad_lines: BadLines, block_bytes: int) -> Iterator[Block]:
         with source, _reading(source) as file:
-            _, labels = find_columns(source.name, file.schema_arrow.names, source.columns)
-            _check_types(source, file.schema_arrow, labels is not None)
-            wanted = list(source.columns[: 1 if labels is None else 2])
+            find_columns(source, file.schema_arrow.names)
+            _check_types(source, file.schema_arrow)
+            wanted = list(source.columns[: 2 if source.wants_labels else 1])
             first_row, n_rows = 1, max(1, file.metadata.num_rows)
             for batch in file.iter_batches(batch_size=BLOCK_ROWS, columns=wanted):
                 yield block_of_records(source.name, _records(source, batch, first_row, bad_lines))
@@ -69,7 +69,7 @@ def _reading(source: Source) -> Iterator[Any]:
         ) from error
 
 
-def _check_types(source: Source, schema: Any, has_labels: bool) -> None:
+def _check_types(source: Source, schema: Any) -> None:
     """Texts are strings, labels strings or numbers or lists of them."""
     columns = source.columns
     kind = schema.field(columns.text).type
@@ -78,7 +78,7 @@ def _check_types(source: Source, schema: Any, has_labels: bool) -> None:
             f'{source.name}: the column "{columns.text}" is of type {kind}, but texts are strings; '
             "name another one with text_column (--text-column)"
         )
-    if not has_labels:
+    if not source.wants_labels:
         return
     from pyarrow import types
 
@@ -102,8 +102,7 @@ def _is_string(kind: Any) -> bool:
 def _records(source: Source, batch: Any, first_row: int, bad_lines: BadLines) -> list[Record]:
     columns = source.columns  # which may stand in any order
     texts = batch.column(columns.text).to_pylist()
-    has_labels = columns.labels in batch.schema.names
-    labels = batch.column(columns.labels).to_pylist() if has_labels else [None] * len(texts)
+    labels = batch.column(columns.labels).to_pylist() if source.wants_labels else [None] * len(texts)
     found = []
     for row, (text, own) in enumerate(zip(texts, labels, strict=True), first_row):
         problem = "the text is null" if text is None else ""

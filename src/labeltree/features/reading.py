@@ -19,11 +19,17 @@ from labeltree.features.strings import StringTable
 
 
 def stream_rows(
-    features: Features, labels: StringTable, path: str | Path, reading: Reading, bad_lines: BadLines
+    features: Features,
+    labels: StringTable,
+    path: str | Path,
+    reading: Reading,
+    bad_lines: BadLines,
+    *,
+    wants_labels: bool = False,
 ) -> Iterator[tuple[SparseRows, LabelRows]]:
     """Features and labels (-1: not in the table) of some rows at a time. Vectors come all at once."""
     reading.check()
-    with Source(path, columns=reading.columns) as source:
+    with Source(path, columns=reading.columns, wants_labels=wants_labels) as source:
         yield from features.read(source, labels, reading.format, bad_lines)
 
 
@@ -31,7 +37,7 @@ def read_rows(
     features: Features, labels: StringTable, path: str | Path, reading: Reading, bad_lines: BadLines
 ) -> tuple[SparseRows, LabelRows]:
     """What :func:`stream_rows` gives, in one piece."""
-    parts = list(stream_rows(features, labels, path, reading, bad_lines))
+    parts = list(stream_rows(features, labels, path, reading, bad_lines, wants_labels=True))
     rows = join_rows([rows for rows, _ in parts], features.n_columns)
     return rows, join_labels([labels for _, labels in parts], len(labels))
 

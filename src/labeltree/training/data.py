@@ -91,7 +91,7 @@ def _read_files(
 
     def opened() -> Generator[tuple[Source, Format], None, None]:
         for file, report in zip(files, parts_of_progress(progress, files), strict=True):
-            with Source(file, columns=reading.columns, progress=report) as source:
+            with Source(file, columns=reading.columns, wants_labels=True, progress=report) as source:
                 yield source, find_format(reading.format, source)
 
     with closing(opened()) as sources:
