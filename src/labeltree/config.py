@@ -425,7 +425,7 @@ class Config:
     )
     forest_tail: float = _parameter(
         0.0,
-        "Share of the similarity to a label's mean row in the logarithm of its votes (published PfastreXML: 0.2).",
+        "Share of the similarity to a label's mean row in the logarithm of its votes (PfastreXML has 0.2).",
         low=0.0,
         high=0.99,
         group="forest",

@@ -30,7 +30,7 @@ BAD_FILES: list[tuple[str, bytes, str]] = [
     ("blank.txt", b"\n\n  \n", "no row has a label"),
     ("unlabelled.txt", b"just some words\nand more\n", "'__label__'"),
     ("latin1.txt", GOOD_LINES + b"__label__a caf\xe9\n", "line 9: invalid UTF-8"),
-    ("utf16.txt", "__label__a word\n".encode("utf-16"), "line 1: invalid UTF-8"),
+    ("utf16.txt", "__label__a word\n".encode("utf-16"), "is a UTF-16 file; save it as UTF-8"),
     ("nameless.txt", b"__label__a one\n__label__ two\n", "line 2"),
     ("overlong.txt", b"__label__a \xc0\xaf\n", "line 1: invalid UTF-8"),
     ("surrogate.txt", b"__label__a \xed\xa0\x80\n", "line 1: invalid UTF-8"),
