@@ -1,6 +1,6 @@
 """XML-CNN and Kim-CNN of the paper's Table 1, with a sigmoid for each label or with a label tree as output.
 
-    python -m experiments.xml_cnn [--data cooking-stackexchange,debian-debtags] [--systems 'Kim-CNN/plt;...']
+    python -m experiments.xml_cnn [--data cooking-stackexchange,debian-debtags] [--systems 'Kim-CNN+plt;...']
                                   [--seeds 1] [--vectors FILE] [--minutes 10] [--output FOLDER] [--quick]
 
 Needs torch (pip install 'labeltree[torch]'). Word vectors are random, or those of a text file with a word and
@@ -232,7 +232,7 @@ def choose(names: str | None) -> list[tuple[str, str]]:
     """Encoders and outputs: all, or those of a list separated by semicolons."""
     from experiments.xml_cnn_networks import ENCODERS, OUTPUTS
 
-    known = {f"{encoder}/{output}": (encoder, output) for encoder in ENCODERS for output in OUTPUTS}
+    known = {f"{encoder}+{output}": (encoder, output) for encoder in ENCODERS for output in OUTPUTS}
     for name in names.split(";") if names else ():
         if name not in known:
             raise SystemExit(f"unknown system {name!r}; known are {'; '.join(known)}")
@@ -242,7 +242,7 @@ def choose(names: str | None) -> list[tuple[str, str]]:
 def main(argv: Sequence[str] | None = None) -> None:
     parser = parser_of(__doc__ or "")
     add_set_options(parser, SETS)
-    parser.add_argument("--systems", help="ENCODER/OUTPUT, separated by semicolons; default: all")
+    parser.add_argument("--systems", help="ENCODER+OUTPUT, separated by semicolons; default: all")
     parser.add_argument("--vectors", type=Path, help="a text file of word vectors; default: random ones")
     parser.add_argument("--minutes", type=float, help="of CPU, after which a run ends; default: 10")
     options = parser.parse_args(argv)
