@@ -135,8 +135,8 @@ FORMATS: Table[Format] = Table(
     fasttext=Entry("data.fasttext:FASTTEXT"),
 )
 # Whatever has no sign of a format: plain text is fastText lines without labels.
-_TABLE = "csv"  # and that of a file whose columns are named
 _WITHOUT_SIGN = {"text": "fasttext", "vectors": "xmlc"}
+_TABLE = "csv"  # and a file of which someone names columns
 
 
 def first_line(first_bytes: bytes) -> bytes:

@@ -14,12 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labeltree.config import Config
-from labeltree.errors import TrainingError
-from labeltree.kernels.sparse.arrays import Columns, Gathered, Hinge, SquaredHinge, Work, padded
+from labeltree.kernels.sparse.arrays import Columns, Gathered, Work, padded
 from labeltree.nodes.sparse.gathering import Material
-from labeltree.nodes.sparse.solver import Method, Solver, Trained, large_values
+from labeltree.nodes.sparse.solver import DualSolver, Trained
 
-_USUAL_PASSES = 3.0  # that would take as long
 _RANDOM_STEP = 0xD1B54A32D192ED03  # between the random numbers of two children
 _BLOCK_FEATURES = 0.3  # of all features, those with a weight of any sibling
 
@@ -40,26 +38,10 @@ _NOTHING = _Child(
 
 
 @dataclass(frozen=True, kw_only=True)
-class ActiveSet(Solver):
+class ActiveSet(DualSolver):
     """Coordinate descent in the dual on an active set, to which the worst of the other examples come."""
 
-    method: type[SquaredHinge | Hinge]
-
-    @property
-    def draws_labels(self) -> bool:
-        return False
-
-    def kernel_method(self, config: Config) -> Method:
-        return self.method(np.float32(config.C), np.float32(config.l1))
-
-    def most_passes(self, config: Config) -> int:
-        return config.max_iterations
-
-    def usual_passes(self, config: Config) -> float:
-        return min(config.max_iterations, _USUAL_PASSES)
-
-    def n_duals(self, n_examples: int) -> int:
-        return n_examples
+    few_passes: float = 3.0  # over all examples, that would take as long
 
     def working_bytes(self, n_columns: int, n_features: int, n_examples: int, n_entries: int) -> int:
         """The examples by feature, one child's work, and the block in which a task hands its weights on."""
@@ -112,9 +94,6 @@ class ActiveSet(Solver):
         work.is_active[active] = False
         work.sign[positive] = -1.0
         return _Child(active, dual, touched[kept], weights, bias)
-
-    def diverged(self, config: Config) -> TrainingError:
-        return large_values(config)
 
 
 def _by_feature(examples: Gathered, n_features: int) -> Columns:

@@ -14,16 +14,13 @@ from labeltree.errors import TrainingError
 from labeltree.kernels.lanes import LANES
 from labeltree.kernels.sparse.arrays import (
     Gathered,
-    LogLoss,
     OnlineLogLoss,
     OnlineSoftmax,
-    SoftmaxLoss,
-    SquaredHinge,
     State,
     padded,
 )
 from labeltree.nodes.sparse.gathering import Material
-from labeltree.nodes.sparse.solver import USUAL_PASSES, Method, Solver, Trained, large_values
+from labeltree.nodes.sparse.solver import DualSolver, Method, Solver, Trained
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,41 +90,22 @@ class Passes(Solver):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Dual(Passes):
+class Dual(DualSolver, Passes):
     """Coordinate descent in the dual: passes over all examples until one hardly changes anything."""
 
-    method: type[SquaredHinge | LogLoss | SoftmaxLoss]
+    few_passes: float = 8
     # Times the tolerance: before the held-out rows join, weights need not be exact. Those of the log loss
     # grow long after they rank well, and a map fitted to smaller ones would not suit them.
     first_tolerance: float = 1.0
     no_dual: float = 0.0  # a variable that gives its example no part in the weights
-
-    @property
-    def draws_labels(self) -> bool:
-        return False
-
-    def kernel_method(self, config: Config) -> Method:
-        return self.method(np.float32(config.C), np.float32(config.l1))
-
-    def most_passes(self, config: Config) -> int:
-        return config.max_iterations
-
-    def usual_passes(self, config: Config) -> float:
-        return min(config.max_iterations, USUAL_PASSES)
 
     def tolerance(self, config: Config, n_columns: int, with_held_out: bool) -> np.float32:
         # Columns that only pad are settled soon and count as well: without them a pass seems to change more.
         few = min(1.0, n_columns / LANES)
         return np.float32(config.tolerance * few * (1.0 if with_held_out else self.first_tolerance))
 
-    def n_duals(self, n_examples: int) -> int:
-        return n_examples
-
     def first_dual(self, examples: Gathered, n_columns: int) -> NDArray[np.float32]:
         return np.full((len(examples.weight), n_columns), self.no_dual, np.float32)
-
-    def diverged(self, config: Config) -> TrainingError:
-        return large_values(config)
 
 
 @dataclass(frozen=True, kw_only=True)

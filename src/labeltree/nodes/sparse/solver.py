@@ -26,8 +26,6 @@ from labeltree.kernels.sparse.arrays import (
 )
 from labeltree.nodes.sparse.gathering import Material
 
-USUAL_PASSES = 8  # in the dual until the default tolerance is reached, seen on real data
-
 AS_THEY_ARE = (1.0, 0.0)  # scores that are log-odds
 
 Method = SquaredHinge | Hinge | LogLoss | SoftmaxLoss | OnlineLogLoss | OnlineSoftmax
@@ -85,9 +83,31 @@ class Solver(ABC):
         """What to do about weights that have grown beyond all bounds."""
 
 
-def large_values(config: Config) -> TrainingError:
-    """What to do where no step size could have been too large."""
-    return TrainingError(
-        f"weights are no longer finite: the features' values are too large; scale them, or set "
-        f"row_norm='l2' (it is {config.row_norm!r})"
-    )
+@dataclass(frozen=True, kw_only=True)
+class DualSolver(Solver):
+    """A way in the dual: a variable for each example, and no step size that could be too large."""
+
+    method: type[SquaredHinge | Hinge | LogLoss | SoftmaxLoss]
+    few_passes: float  # how many there are until the default tolerance is reached, seen on real data
+
+    @property
+    def draws_labels(self) -> bool:
+        return False
+
+    def kernel_method(self, config: Config) -> Method:
+        return self.method(np.float32(config.C), np.float32(config.l1))
+
+    def most_passes(self, config: Config) -> int:
+        return config.max_iterations
+
+    def usual_passes(self, config: Config) -> float:
+        return min(config.max_iterations, self.few_passes)
+
+    def n_duals(self, n_examples: int) -> int:
+        return n_examples
+
+    def diverged(self, config: Config) -> TrainingError:
+        return TrainingError(
+            f"weights are no longer finite: the features' values are too large; scale them, or set "
+            f"row_norm='l2' (it is {config.row_norm!r})"
+        )
