@@ -29,6 +29,7 @@ try:
         given_parameters,
         input_files,
         json_option,
+        memory_option,
         model_argument,
         normalize_option,
         reading_options,
@@ -37,9 +38,12 @@ try:
         skip_option,
         threads_option,
         unknown_option,
+        work_dir_option,
     )
+    from labeltree.cli.sharing import merge, plan, work
     from labeltree.cli.signals import Terminated, orderly_end
     from labeltree.cli.steps import (
+        cluster_of,
         help_with_compiling,
         load_with_data,
         print_lines,
@@ -77,6 +81,14 @@ def cli() -> None:
 @skip_option
 @threads_option
 @card_option
+@work_dir_option
+@memory_option
+@click.option(
+    "--workers", type=click.IntRange(min=1), metavar="N", help="Train on a Dask cluster of N local processes."
+)
+@click.option(
+    "--scheduler", metavar="ADDRESS", help="Or on the cluster of this scheduler, like tcp://host:8786."
+)
 @click.option("--dry-run", is_flag=True, help="Only estimate memory and model size; without --output.")
 @click.option("-q", "--quiet", is_flag=True, help="Print nothing but errors.")
 @click.option("-v", "--verbose", is_flag=True, help="Print a line per stage and epoch instead of the bar.")
@@ -90,6 +102,10 @@ def train(
     skip_bad_lines: bool,
     threads: int,
     card: tuple[str, ...],
+    work_dir: Path | None,
+    max_memory: int | None,
+    workers: int | None,
+    scheduler: str | None,
     dry_run: bool,
     quiet: bool,
     verbose: bool,
@@ -106,7 +122,8 @@ def train(
     if quiet and verbose:
         raise click.UsageError("-q / --quiet and -v / --verbose exclude each other; give one.", context)
     if dry_run:
-        others = {"--output": output, "--card": card, "--quiet": quiet, "--verbose": verbose}
+        others: dict[str, Any] = {"--output": output, "--card": card, "--quiet": quiet, "--verbose": verbose}
+        others |= {"--work-dir": work_dir, "--workers": workers, "--scheduler": scheduler}
         refuse_beside("--dry-run, which only estimates", others)
     asked = ask_config(given_parameters(context), preset=preset, file=config_file)
     facts = card_of_options(card)
@@ -131,12 +148,18 @@ def train(
     started = time.perf_counter()
     from labeltree.cli.reports import training_lines
     from labeltree.training import driver
+    from labeltree.training.kept_rows import remove_work
     from labeltree.training.progress import ProgressBar
 
+    if work_dir is None and (max_memory or workers or scheduler):
+        work_dir = output.with_name(f"{output.name}.work")
     helped = help_with_compiling(asked.config, threads=threads, quiet=quiet)
-    with helped, ProgressBar(quiet=quiet, verbose=verbose) as bar:
-        model = driver.train(files, **how, threads=threads, callback=bar, card=facts)
+    with cluster_of(workers, scheduler) as client, helped, ProgressBar(quiet=quiet, verbose=verbose) as bar:
+        means: dict[str, Any] = dict(threads=threads, work_dir=work_dir, max_memory=max_memory, client=client)
+        model = driver.train(files, **how, **means, callback=bar, card=facts)
     model.save(output)
+    if work_dir is not None:
+        remove_work(work_dir)
     if not quiet:
         report_skipped(model.skipped_lines, model.skipped_messages)
         seconds = time.perf_counter() - started
@@ -320,8 +343,11 @@ def demo(output: Path | None, documents: int, seed: int, threads: int) -> None:
 
 
 cli.add_command(compare_search)
+cli.add_command(merge)
 cli.add_command(neighbours)
+cli.add_command(plan)
 cli.add_command(warm_up)
+cli.add_command(work)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

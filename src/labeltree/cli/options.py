@@ -18,6 +18,7 @@ from labeltree.config import PRESETS, Config, parameters
 from labeltree.data.columns import Columns
 from labeltree.data.formats import Reading, format_choices
 from labeltree.errors import ParameterError
+from labeltree.memory_size import check_memory
 from labeltree.parallel import MOST_THREADS
 from labeltree.parameter import Parameter, needed
 from labeltree.query import DEFAULT_BEAM, DEFAULT_SEARCH, IF_UNKNOWN, MOST_RANKS, SEARCHES, WITH_LABELS
@@ -40,6 +41,15 @@ class LiveChoice(click.Choice):
     @choices.setter
     def choices(self, choices: Sequence[str]) -> None:
         """Click sets them once and for all, which is not wanted."""
+
+
+class MemorySize(click.ParamType):
+    """Bytes, as people write them."""
+
+    name = "size"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        return value if isinstance(value, int) else check_memory(str(value))
 
 
 model_argument = click.argument("model", type=click.Path(path_type=Path))
@@ -87,6 +97,18 @@ unknown_option = click.option(
     default=WITH_LABELS,
     show_default=True,
     help="What a row gets that has no word or feature which the model knows: the labels of any row, or none.",
+)
+work_dir_option = click.option(
+    "--work-dir",
+    type=click.Path(file_okay=False, path_type=Path),
+    metavar="DIR",
+    help="Keep rows and finished work here: for data larger than memory, and to go on after an end.",
+)
+memory_option = click.option(
+    "--max-memory",
+    type=MemorySize(),
+    metavar="SIZE",
+    help="Of the process, like 2GB; what is beyond is on the disk (--work-dir, or MODEL.work).",
 )
 card_option = click.option(
     "--card",

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
+
+from labeltree.errors import ParameterError
 
 if TYPE_CHECKING:
     from labeltree.config import Config
@@ -40,6 +42,20 @@ def report_skipped(n_lines: int, messages: Sequence[str]) -> None:
         from labeltree.data.bad_lines import skipped_lines
 
         print_lines(skipped_lines(n_lines, messages), err=True)
+
+
+@contextmanager
+def cluster_of(workers: int | None, scheduler: str | None) -> Iterator[Any]:
+    """A client of the cluster that options ask for; None where they ask for none."""
+    if workers is None and scheduler is None:
+        yield None
+        return
+    if workers is not None and scheduler is not None:
+        raise ParameterError("--workers and --scheduler exclude each other; give one")
+    from labeltree.distributed.clusters import open_client
+
+    with open_client(workers or 0, scheduler) as client:
+        yield client
 
 
 @contextmanager

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from labeltree.data.bad_lines import BadLines
     from labeltree.data.opening import Source
     from labeltree.data.rows import Block, LabelRows, SparseRows
+    from labeltree.storage.space import Space
 
 UTF8_MARK = b"\xef\xbb\xbf"
 
@@ -73,7 +74,7 @@ class Format(ABC):
         need them.
         """
 
-    def joined(self, contents: Iterator[Any]) -> Any:
+    def joined(self, contents: Iterator[Any], space: Space) -> Any:
         """The contents of several files of this input, one after another, as that of one."""
         content = next(contents)
         for _ in contents:
@@ -101,7 +102,7 @@ class TextFormat(Format):
 
         return self.blocks(source, bad_lines, BLOCK_BYTES)
 
-    def joined(self, contents: Iterator[Iterator[Block]]) -> Iterator[Block]:
+    def joined(self, contents: Iterator[Iterator[Block]], space: Space) -> Iterator[Block]:
         return chain.from_iterable(contents)
 
 
@@ -116,13 +117,15 @@ class VectorFormat(Format):
     ) -> tuple[SparseRows, LabelRows]:
         """All rows; labels that the model does not know are -1."""
 
-    def joined(self, contents: Iterator[tuple[SparseRows, LabelRows]]) -> tuple[SparseRows, LabelRows]:
+    def joined(
+        self, contents: Iterator[tuple[SparseRows, LabelRows]], space: Space
+    ) -> tuple[SparseRows, LabelRows]:
         """Numbers of features and labels mean the same in all files; the largest ones count."""
         from labeltree.data.rows import join_labels, join_rows  # imports numpy
 
         rows, labels = zip(*contents, strict=True)
         n_columns, n_labels = max(part.n_columns for part in rows), max(part.n_labels for part in labels)
-        return join_rows(rows, n_columns), join_labels(labels, n_labels)
+        return join_rows(rows, n_columns, space), join_labels(labels, n_labels)
 
 
 # In the order in which they are asked whether a file is theirs.

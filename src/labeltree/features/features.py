@@ -14,6 +14,7 @@ from labeltree.data.bad_lines import BadLines
 from labeltree.data.opening import Source
 from labeltree.data.rows import LabelRows, SparseRows, take_rows
 from labeltree.features.strings import StringTable
+from labeltree.storage.space import IN_MEMORY, Space
 
 if TYPE_CHECKING:
     from labeltree.features.short_text import ShortText
@@ -68,7 +69,9 @@ class Features(ABC):
 
     @classmethod
     @abstractmethod
-    def fit(cls, content: Any, config: Config, bad_lines: BadLines | None = None) -> Fitted:
+    def fit(
+        cls, content: Any, config: Config, bad_lines: BadLines | None = None, space: Space = IN_MEMORY
+    ) -> Fitted:
         """Learn features and labels from the content of a file, or of :meth:`content`."""
 
     @abstractmethod

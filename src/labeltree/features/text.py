@@ -46,6 +46,7 @@ from labeltree.features.splitting import Batch, split_block
 from labeltree.features.strings import StringTable
 from labeltree.features.vectors import NORM_CODES
 from labeltree.kernels.text.rows import NORM_NONE, TF_BINARY, TF_COUNT, TF_LOG, Weighing, weigh_rows
+from labeltree.storage.space import IN_MEMORY, Space
 from labeltree.storage.tensors import take_tensor
 
 TF_CODES = {"count": TF_COUNT, "log": TF_LOG, "binary": TF_BINARY}
@@ -102,7 +103,13 @@ class TextFeatures(Features):
         return text_blocks(X)
 
     @classmethod
-    def fit(cls, content: Iterable[Block], config: Config, bad_lines: BadLines | None = None) -> Fitted:
+    def fit(
+        cls,
+        content: Iterable[Block],
+        config: Config,
+        bad_lines: BadLines | None = None,
+        space: Space = IN_MEMORY,
+    ) -> Fitted:
         """Learn words, weights and labels from blocks, reading them once."""
         words, labels = StringTable(), StringTable()
         counts, chunks, collected = TokenCounts(config), list[Tokens](), LabelCollector()
@@ -110,7 +117,7 @@ class TextFeatures(Features):
             for batch in split_block(block, config, bad_lines or BadLines()):
                 tokens = batch_tokens(batch, words.insert(batch.words, batch.n_words), config)
                 counts.add(tokens.ids, len(words))
-                chunks.append(tokens)
+                chunks.append(Tokens(*(space.kept(array) for array in tokens)))
                 collected.add(labels.insert(batch.labels, batch.n_labels), batch.label_end)
         columns = number_columns(words, counts, config.min_count)
         training = Training(words, columns, chunks)
@@ -120,7 +127,7 @@ class TextFeatures(Features):
         frequency = np.concatenate([_rows_of_columns(chunks, columns), *(fit.n_rows for fit in fits)])
         idf = _idf(config, frequency, n_rows)
         features = cls(config, columns.words, columns.column_of_bucket, idf, [fit.block for fit in fits])
-        rows = weighed_rows(_training_tokens(chunks, columns, fits), features.weighing)
+        rows = weighed_rows(_training_tokens(chunks, columns, fits), features.weighing, space)
         return Fitted(features, labels, rows, collected.rows(len(labels)))
 
     def given_rows(self, X: Any) -> SparseRows:

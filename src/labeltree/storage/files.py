@@ -80,12 +80,12 @@ def _open_locked(folder: Path) -> tuple[Path, IO[bytes]]:
 
 def _is_kept(temporary: Path, file: IO[bytes]) -> bool:
     """Lock a new file, unless another writer took it for abandoned before that."""
-    is_locked = _lock(file.fileno())
+    is_locked = lock_file(file.fileno())
     return is_locked is None or (is_locked and temporary.exists())
 
 
-def _lock(descriptor: int) -> bool | None:
-    """Whether the file is locked now, or another writer has it; None where there are no locks."""
+def lock_file(descriptor: int) -> bool | None:
+    """Whether the file is locked now, or another process has it; None where there are no locks."""
     if fcntl is None:
         return None
     try:
@@ -121,7 +121,7 @@ def _remove_unused(path: str, *, is_old: bool) -> None:
         return
     descriptor = os.open(path, os.O_RDWR)
     try:
-        is_locked = _lock(descriptor)
+        is_locked = lock_file(descriptor)
         if is_locked or (is_locked is None and is_old):
             os.unlink(path)
     finally:

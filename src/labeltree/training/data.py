@@ -22,11 +22,12 @@ from labeltree.data.formats import (
 )
 from labeltree.data.labels import label_rows
 from labeltree.data.opening import Source
-from labeltree.data.rows import LabelRows, SparseRows, pointers, take_rows
+from labeltree.data.rows import LabelRows, SparseRows, TrainingRows, pointers, take_rows
 from labeltree.errors import DataError
 from labeltree.features import FEATURES, features_for, input_in_memory
 from labeltree.features.features import Features
 from labeltree.features.strings import StringTable
+from labeltree.storage.space import IN_MEMORY, Space
 
 
 class TrainingData(NamedTuple):
@@ -40,6 +41,9 @@ class TrainingData(NamedTuple):
     format: str = ""  # of the file; empty for objects in memory
     unused_rows: int = 0  # without labels, where these are no examples
 
+    def training_rows(self, weight: NDArray[np.float32]) -> TrainingRows:
+        return TrainingRows(self.X, self.Y, weight)
+
 
 def read_training_data(
     X: Any,
@@ -50,20 +54,23 @@ def read_training_data(
     label_names: Sequence[str] | None = None,
     progress: Callable[[float], None] | None = None,
     given: Given = NO_PARAMETERS,
+    space: Space = IN_MEMORY,
 ) -> TrainingData:
     """Features, rows and labels of files or of objects in memory, checked for being trainable.
 
-    Of the parameters that someone asked for, ``given``, those without effect on such data are an error.
+    Rows go to ``space``. Of the parameters that someone asked for, ``given``, those without effect on such
+    data are an error.
     """
     if are_files(X):
         if Y is not None or label_names is not None:
             raise DataError("Y and label_names must be None when X is a file, whose lines have the labels")
         files = find_files(X)
-        data = _read_files(files, config, reading.check(), BadLines(skip=skip_bad_lines), progress, given)
+        bad_lines = BadLines(skip=skip_bad_lines)
+        data = _read_files(files, config, reading.check(), bad_lines, progress, given, space)
         place = f"{files[0]}: " if len(files) == 1 else f"{files[0]} and {len(files) - 1} more: "
     else:
         check_in_memory(reading, skip_bad_lines)
-        data = _read_memory(X, Y, config, label_names, given)
+        data = _read_memory(X, Y, config, label_names, given, space)
         place = ""
     if data.X.n_rows == 0:
         raise DataError(f"{place}no rows to train on")
@@ -86,19 +93,21 @@ def _read_files(
     bad_lines: BadLines,
     progress: Callable[[float], None] | None,
     given: Given,
+    space: Space,
 ) -> TrainingData:
     """One after another, as if they were one. Formats may differ; texts and vectors may not be mixed."""
 
     def opened() -> Generator[tuple[Source, Format], None, None]:
         for file, report in zip(files, parts_of_progress(progress, files), strict=True):
-            with Source(file, columns=reading.columns, wants_labels=True, progress=report) as source:
+            columns = reading.columns
+            with Source(file, columns=columns, wants_labels=True, progress=report, space=space) as source:
                 yield source, find_format(reading.format, source)
 
     with closing(opened()) as sources:
         first, found = next(sources)
         check_effects(config, given, input=found.input, beside="nothing")
-        content = found.joined(_contents(first, found, sources, bad_lines))
-        fitted = features_for(found.input, config.embed).fit(content, config, bad_lines)
+        content = found.joined(_contents(first, found, sources, bad_lines), space)
+        fitted = features_for(found.input, config.embed).fit(content, config, bad_lines, space)
     return TrainingData(fitted.features, fitted.rows, fitted.Y, fitted.labels, bad_lines, found.name)
 
 
@@ -117,14 +126,14 @@ def _contents(
 
 
 def _read_memory(
-    X: Any, Y: Any, config: Config, label_names: Sequence[str] | None, given: Given
+    X: Any, Y: Any, config: Config, label_names: Sequence[str] | None, given: Given, space: Space
 ) -> TrainingData:
     if Y is None:
         raise DataError("Y is missing: give the labels of each row, or the path of a file as X")
     input = input_in_memory(X)
     check_effects(config, given, **FEATURES[input].facts_of(X))
     kind = features_for(input, config.embed)
-    features, _, rows, _ = kind.fit(kind.content(X), config)
+    features, _, rows, _ = kind.fit(kind.content(X), config, space=space)
     labels, names = label_rows(Y, label_names, n_rows=rows.n_rows)
     if len(labels.indices) and labels.indices.min() < 0:
         row = int(np.searchsorted(labels.indptr, np.argmin(labels.indices), side="right")) - 1

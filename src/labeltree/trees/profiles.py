@@ -86,15 +86,18 @@ def _mean_rows(X: SparseRows, Y: LabelRows, pool: Pool, max_entries: int | None)
         first, last = int(edges[task]), int(edges[task + 1])
         bound = int(n_entries[first:last].sum())
         indptr = np.zeros(last - first + 1, np.int64)
-        indices, values = np.empty(bound, np.int32), np.empty(bound, np.float32)
+        indices, values = pool.space.empty(bound, np.int32), pool.space.empty(bound, np.float32)
         filled = sum_profiles(X, label_indptr, label_rows, first, last - first, indptr, indices, values)
         whole = SparseRows(indptr, indices[:filled], values[:filled], X.n_columns)
         kept = whole if max_entries is None else strongest_entries(whole, max_entries)
-        return np.diff(kept.indptr), kept.indices.copy(), kept.values.copy()
+        keep = pool.space.kept
+        return np.diff(kept.indptr), keep(kept.indices.copy()), keep(kept.values.copy())
 
-    lengths, indices, values = zip(*pool.map(sum_task, range(len(edges) - 1)), strict=True)
-    indptr = pointers(np.concatenate(lengths))
-    return SparseRows(indptr, np.concatenate(indices), np.concatenate(values), X.n_columns)
+    lengths, indices, values = map(list, zip(*pool.map(sum_task, range(len(edges) - 1)), strict=True))
+    join = pool.space.joined
+    return SparseRows(
+        pointers(np.concatenate(lengths)), join(indices, np.int32), join(values, np.float32), X.n_columns
+    )
 
 
 def strongest_entries(profiles: SparseRows, max_entries: int) -> SparseRows:

@@ -1,0 +1,97 @@
+"""The parts of a fit on the workers of a Dask cluster. They share nothing but the work dir.
+
+Nothing of the data goes through the scheduler: a task is the name of a part, and its result is a file. There
+is no collective step, so none can hang; a part whose worker is lost is given to another.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import uuid
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from labeltree.errors import MissingPackageError, ParameterError, TrainingError, WorkDirError, show
+
+MOST_LOSSES = 20  # of workers while they had the same part: then it is the part
+_RETRIES = 2  # of a part that ends with an error of the system
+
+
+def check_client(client: Any) -> Any:
+    """A client of Dask, or an error that says what is wrong."""
+    if not all(hasattr(client, name) for name in ("submit", "scheduler", "cluster")):
+        raise ParameterError(f"client must be a dask.distributed.Client, but is {show(client)}")
+    return client
+
+
+def parts_on(
+    client: Any, work_dir: Path, max_memory: int = 0
+) -> Callable[[str, Sequence[int], Callable[[int], None]], None]:
+    """What has parts of a fit done by the workers of a client; ``max_memory`` is that of each of them."""
+    path = str(work_dir.resolve())
+
+    def elsewhere(name: str, numbers: Sequence[int], tell: Callable[[int], None]) -> None:
+        _run_all(client, (path, max_memory or None, name), numbers, tell)
+
+    return elsewhere
+
+
+def _run_all(client: Any, what: tuple[Any, ...], numbers: Sequence[int], tell: Callable[[int], None]) -> None:
+    """Tell each part that is done; the first error ends it all."""
+    try:
+        from distributed import as_completed
+        from distributed.scheduler import KilledWorker
+    except ImportError as error:
+        raise MissingPackageError("a cluster needs Dask: pip install 'labeltree[dask]'") from error
+
+    run = uuid.uuid4().hex[:12]  # results of another run are files, not what a scheduler remembers
+    losses = dict.fromkeys(numbers, 0)
+
+    def submit(number: int, priority: int) -> Any:
+        key = f"labeltree-{run}-{what[-1]}-{number}-{losses[number]}"
+        return client.submit(do_part, *what, number, key=key, pure=False, retries=_RETRIES, priority=priority)
+
+    number_of = {submit(number, -place): number for place, number in enumerate(numbers)}
+    waiting = as_completed(list(number_of))
+    try:
+        for future in waiting:
+            number = number_of.pop(future)
+            try:
+                future.result()
+            except KilledWorker as error:
+                losses[number] += 1
+                if losses[number] >= MOST_LOSSES:
+                    raise TrainingError(
+                        f"part {number} of {what[-1]} has ended its worker {MOST_LOSSES} times: is there "
+                        "enough memory for it? Give workers more, or set max_memory"
+                    ) from error
+                again = submit(number, 1)
+                number_of[again] = number
+                waiting.add(again)
+            else:
+                tell(number)
+    finally:
+        client.cancel(list(number_of))
+
+
+_lock = threading.Lock()
+_opened: dict[tuple[str, Any], Any] = {}  # the work dir that this worker has opened last
+
+
+def do_part(path: str, max_memory: int | None, name: str, number: int) -> None:
+    """On a worker: do a part, unless it is there."""
+    from labeltree.training.sharing import OpenedFits
+
+    if not os.path.isdir(path):
+        raise WorkDirError(
+            f"{path}: is not there on a worker; the work dir must be on storage that all workers see, under "
+            "the same path"
+        )
+    with _lock:
+        if (path, max_memory) not in _opened:
+            _opened.clear()
+            _opened[path, max_memory] = OpenedFits(path, max_memory)
+        opened = _opened[path, max_memory]
+    opened.do_part(name, number)
