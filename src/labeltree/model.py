@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from labeltree import __version__
 from labeltree.config import Config
-from labeltree.data.columns import Columns
 from labeltree.data.formats import Reading, check_in_memory
 from labeltree.data.labels import check_label_rows
 from labeltree.data.rows import LabelRows, SparseRows, emptied, without_entries
@@ -250,7 +249,7 @@ class Model:
         skip_bad_lines: bool = False,
     ) -> tuple[SparseRows, LabelRows, int]:
         """A data file as rows for this model: features, labels (-1: unknown), number of skipped lines."""
-        reading = Reading(format, Columns(text_column, labels_column, label_separator))
+        reading = Reading(format, text_column, labels_column, label_separator)
         data = read_data_set(self.features, self.labels, path, reading, skip_bad_lines=skip_bad_lines)
         return data.rows, data.labels, data.bad_lines.skipped
 
@@ -267,7 +266,7 @@ class Model:
         """
         ranks = check_ranks(k)
         query = make_query(ranks[-1], normalize=normalize, search=search, beam=beam)
-        reading = Reading(format, Columns(text_column, labels_column, label_separator))
+        reading = Reading(format, text_column, labels_column, label_separator)
         if isinstance(X, (str, Path)):
             if Y is not None:
                 raise DataError("Y must be None when X is a file, whose lines have the labels")

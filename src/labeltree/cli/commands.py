@@ -110,14 +110,7 @@ def train(
         refuse_beside("--dry-run, which only estimates", others)
     asked = ask_config(given_parameters(context), preset=preset, file=config_file)
     facts = card_of_options(card)
-    how: dict[str, Any] = dict(
-        config=asked,
-        format=reading.format,
-        text_column=reading.columns.text,
-        labels_column=reading.columns.labels,
-        label_separator=reading.columns.separator,
-        skip_bad_lines=skip_bad_lines,
-    )
+    how: dict[str, Any] = dict(config=asked, skip_bad_lines=skip_bad_lines, **reading._asdict())
     files = find_files(data)
     if dry_run:
         from labeltree.cli.reports import estimate_lines

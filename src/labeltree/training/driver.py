@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from labeltree.config import AskedConfig, Config, ask_config
-from labeltree.data.columns import Columns
 from labeltree.data.formats import Reading
 from labeltree.data.memory import row_weights
 from labeltree.data.rows import TrainingRows
@@ -68,7 +67,7 @@ def train(
     _check_choices(config)
     card = check_card({} if card is None else card)
     _check_listeners(callback, progress)
-    reading = Reading(format, Columns(text_column, labels_column, label_separator))
+    reading = Reading(format, text_column, labels_column, label_separator)
     with Pool(threads) as pool, listeners(callback, bar=progress) as report:
         report(stage("read", config, 0.0))
         data = read_training_data(
@@ -172,7 +171,7 @@ def estimate(
     """Read the data and say what training on it would need, after training a small part of it."""
     config, given = _merge_config(config, preset, parameters)
     _check_choices(config)
-    reading = Reading(format, Columns(text_column, labels_column, label_separator))
+    reading = Reading(format, text_column, labels_column, label_separator)
     with Pool(threads) as pool:
         data = read_training_data(X, Y, config, reading, skip_bad_lines, given=given)
         data, rows = _usable_rows(data, config)
