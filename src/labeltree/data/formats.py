@@ -205,10 +205,11 @@ def check_format(fmt: str) -> str:
     return fmt
 
 
-def check_in_memory(reading: Reading, skip_bad_lines: bool) -> None:
-    """Refuse what says how a file is to be read, where there is none."""
+def check_in_memory(reading: Reading, skip_bad_lines: bool, *, has_columns: bool = False) -> None:
+    """Refuse what says how a file is to be read, where there is none; rows in memory may have columns."""
     given = (*zip(Reading._fields, reading.check(), USUAL_READING, strict=True),)
-    for name, value, default in (*given, ("skip_bad_lines", skip_bad_lines, False)):
+    refused = given[:1] if has_columns else given
+    for name, value, default in (*refused, ("skip_bad_lines", skip_bad_lines, False)):
         if value != default:
             raise ParameterError(
                 f"{name}={said(value)} has no effect where X is in memory: it needs the path of a file as X; "

@@ -20,7 +20,9 @@ from labeltree.data.formats import (
     check_in_memory,
     find_format,
 )
+from labeltree.data.iterables import NO_LABELS, is_source, open_source
 from labeltree.data.labels import label_rows
+from labeltree.data.numbering import LabelNumbers
 from labeltree.data.opening import Source
 from labeltree.data.rows import LabelRows, SparseRows, pointers, take_rows
 from labeltree.errors import DataError
@@ -61,6 +63,9 @@ def read_training_data(
         files = find_files(X)
         data = _read_files(files, config, reading.check(), BadLines(skip=skip_bad_lines), progress, given)
         place = f"{files[0]}: " if len(files) == 1 else f"{files[0]} and {len(files) - 1} more: "
+    elif Y is None and is_source(X):
+        data = _read_source(X, config, reading, skip_bad_lines, label_names, given)
+        place = "X: "
     else:
         check_in_memory(reading, skip_bad_lines)
         data = _read_memory(X, Y, config, label_names, given)
@@ -120,12 +125,33 @@ def _read_memory(
     X: Any, Y: Any, config: Config, label_names: Sequence[str] | None, given: Given
 ) -> TrainingData:
     if Y is None:
-        raise DataError("Y is missing: give the labels of each row, or the path of a file as X")
+        raise DataError(NO_LABELS)
     input = input_in_memory(X)
     check_effects(config, given, **FEATURES[input].facts_of(X))
     kind = features_for(input, config.embed)
     features, _, rows, _ = kind.fit(kind.content(X), config)
     labels, names = label_rows(Y, label_names, n_rows=rows.n_rows)
+    return _with_names(features, rows, labels, names)
+
+
+def _read_source(
+    X: Any,
+    config: Config,
+    reading: Reading,
+    skip_bad_lines: bool,
+    label_names: Sequence[str] | None,
+    given: Given,
+) -> TrainingData:
+    """Rows with their labels, some at a time; texts are not kept."""
+    source = open_source(X, reading.check().columns)
+    check_in_memory(reading, skip_bad_lines, has_columns=source.has_columns)
+    check_effects(config, given, input=source.input, beside="nothing")
+    kind, labels = features_for(source.input, config.embed), LabelNumbers(label_names)
+    features, _, rows, _ = kind.fit(kind.content(source.rows(labels)), config)
+    return _with_names(features, rows, labels.rows(), labels.names)
+
+
+def _with_names(features: Features, rows: SparseRows, labels: LabelRows, names: list[str]) -> TrainingData:
     if len(labels.indices) and labels.indices.min() < 0:
         row = int(np.searchsorted(labels.indptr, np.argmin(labels.indices), side="right")) - 1
         raise DataError(f"Y, row {row}: a label is not among the {len(names)} label_names")

@@ -49,13 +49,15 @@ def train(
     card: Mapping[str, str] | None = None,
     **parameters: Any,
 ) -> Model:
-    """Train a model on a file, or on texts or vectors with their labels.
+    """Train a model on files, or on texts or vectors with their labels.
 
     ``X`` is the path of a data file with labels (``-``: standard input), of a folder of them, a pattern such
     as ``"part-*.csv"``, or a list of ``pathlib.Path`` objects; or a list of texts, a sparse or dense matrix,
     or a pair of one of these and dense vectors beside it; then ``Y`` is a list of lists of labels or an
     indicator matrix, and ``label_names`` may give the names of the labels in the order of their ids (of the
-    matrix' columns). The columns are those of CSV and Parquet files, ``label_separator`` stands between
+    matrix' columns). Without ``Y``, X may also be an iterable of blocks, pairs of such an X and its Y, or of
+    dicts, or a ``pyarrow.dataset.Dataset``: it is iterated over once, and texts are not kept.
+    The columns are those of CSV and Parquet files, dicts and data sets, ``label_separator`` stands between
     labels in one string. ``parameters`` are those of :class:`labeltree.config.Config`. The callback gets a
     :class:`~labeltree.experts.job.Progress` again and again, one call at a time, but maybe from another
     thread; what it raises ends the training.
