@@ -43,17 +43,22 @@ class _Parquet(TextFormat):
                 source.tell_progress(first_row / n_rows)
 
 
-@contextmanager
-def _reading(source: Source) -> Iterator[Any]:
-    """The opened file; whatever pyarrow finds wrong with it is told with its name."""
+def import_pyarrow(file: str) -> tuple[Any, Any]:
+    """The package, and its part for the Parquet file that needs it."""
     try:
         import pyarrow
         from pyarrow import parquet
     except ImportError as error:
         raise MissingPackageError(
-            f"{source.name}: Parquet files need pyarrow, which is not installed: "
-            "pip install 'labeltree[parquet]'"
+            f"{file}: Parquet files need pyarrow, which is not installed: pip install 'labeltree[parquet]'"
         ) from error
+    return pyarrow, parquet
+
+
+@contextmanager
+def _reading(source: Source) -> Iterator[Any]:
+    """The opened file; whatever pyarrow finds wrong with it is told with its name."""
+    pyarrow, parquet = import_pyarrow(source.name)
     if source.path == "-":
         raise DataError("standard input: a Parquet file cannot be read from a pipe; give its name")
     if source.is_compressed:
@@ -93,10 +98,11 @@ def check_schema(source: Table, schema: Any) -> list[str]:
 
 
 def _is_string(kind: Any) -> bool:
+    """Nulls may be strings too: writers that saw nothing else, as of an empty shard, know no type."""
     from pyarrow import types
 
     value = kind.value_type if types.is_dictionary(kind) else kind
-    return bool(types.is_string(value) or types.is_large_string(value))
+    return bool(types.is_string(value) or types.is_large_string(value) or types.is_null(value))
 
 
 def read_batch(source: Table, batch: Any, first_row: int, bad_lines: BadLines) -> list[Record]:

@@ -114,6 +114,8 @@ def _contents(
     yield found.content(first, bad_lines)
     for source, own in others:
         if own.input != found.input:
+            if empty := [each.name for each in (first, source) if not each.first_bytes]:
+                raise DataError(f"{empty[0]}: an empty file, which does not tell its format; remove it")
             raise DataError(
                 f"{source.name}: a file of format {own.name}, but {first.name} has the format {found.name}: "
                 "texts and vectors cannot be trained on together; give files of one kind"
