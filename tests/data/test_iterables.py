@@ -81,6 +81,7 @@ SOURCES: dict[str, Callable[[], Any]] = {
     "tuples": lambda: tuple((tuple(texts), tuple(map(tuple, labels))) for texts, labels in blocks()),
     "one row each": lambda: [([text], [own]) for text, own in zip(TEXTS, LABELS, strict=True)],
     "dicts": dicts,
+    "dicts again": lambda: Again(dicts),  # as Hugging Face's data sets
     "dicts once": lambda: iter(dicts()),
     "table": lambda: table(text=TEXTS, labels=LABELS),
 }
