@@ -49,7 +49,7 @@ def whole_file(
     """
     target = Path(os.path.realpath(path))
     _remove_abandoned(target.parent)
-    with _temporary_file(target.parent) as (temporary, file):
+    with _temporary_file(target.parent) as (temporary, file), _named(target):
         yield file
         file.flush()
         if mode is not None and os.name == "posix":
@@ -61,6 +61,17 @@ def whole_file(
         os.replace(temporary, target)
     if durable:
         _sync_folder(target.parent)
+
+
+@contextlib.contextmanager
+def _named(path: Path) -> Iterator[None]:
+    """A full disk is told with the file for which there was no room."""
+    try:
+        yield
+    except OSError as error:
+        if error.filename is None:
+            error.filename = str(path)
+        raise
 
 
 @contextlib.contextmanager
