@@ -47,6 +47,7 @@ try:
         help_with_compiling,
         load_with_data,
         print_lines,
+        put_lines,
         report_skipped,
     )
     from labeltree.cli.warm_up import warm_up
@@ -127,14 +128,7 @@ def train(
         refuse_beside("--dry-run, which only estimates", others)
     asked = ask_config(given_parameters(context), preset=preset, file=config_file)
     facts = card_of_options(card)
-    how: dict[str, Any] = dict(
-        config=asked,
-        format=reading.format,
-        text_column=reading.columns.text,
-        labels_column=reading.columns.labels,
-        label_separator=reading.columns.separator,
-        skip_bad_lines=skip_bad_lines,
-    )
+    how: dict[str, Any] = dict(config=asked, skip_bad_lines=skip_bad_lines, **reading._asdict())
     files = find_files(data)
     if dry_run:
         from labeltree.cli.reports import estimate_lines
@@ -220,6 +214,13 @@ def test(
 @click.option(
     "--threshold", type=click.FloatRange(0, 1), default=0.0, help="Only labels at least this probable."
 )
+@click.option(
+    "-o",
+    "--output",
+    type=OutputFile(),
+    metavar="FILE",
+    help="Write to a file, all or nothing; named .parquet: a table of row, labels and probabilities.",
+)
 @unknown_option
 @json_option
 @normalize_option
@@ -232,6 +233,7 @@ def predict(
     input: str,
     k: int,
     threshold: float,
+    output: Path | None,
     if_unknown: str,
     as_json: bool,
     normalize: bool,
@@ -241,24 +243,36 @@ def predict(
     skip_bad_lines: bool,
     threads: int,
 ) -> None:
-    """Print the most probable labels of each line of INPUT, one line per line.
+    """Print the most probable labels of each line of INPUT, one line per line, or write them to FILE.
 
     A line of output is LABEL<TAB>PROBABILITY, repeated, the most probable first. Labels in INPUT are ignored.
     """
     query = make_query(k, threshold, normalize, search, beam, if_unknown)  # before the model is read
     from labeltree.cli.reports import prediction_json, prediction_lines
     from labeltree.data.bad_lines import BadLines
+    from labeltree.data.predictions import is_table, write_predictions
     from labeltree.features.reading import stream_rows
     from labeltree.model import load
 
-    loaded = load(model)
-    bad_lines = BadLines(skip=skip_bad_lines)
-    for rows, _ in stream_rows(loaded.features, loaded.labels, input, reading, bad_lines):
-        answers, is_exact = loaded.answer(rows, query, threads)
-        if as_json:
-            print_lines(prediction_json(answers, loaded.knows(rows), is_exact))
-        else:
-            print_lines(prediction_lines(answers))
+    if output is not None:
+        check_output(output, inputs=(model, input))
+    table = output if output is not None and is_table(output) else None
+    if table is not None:
+        refuse_beside(f"--output {table}, which is a table", {"--json": as_json})
+        if skip_bad_lines:
+            raise ParameterError(
+                f"--skip-bad-lines is not for --output {table}: the table numbers the rows, and lines that "
+                "are left out would have no number; repair them"
+            )
+    loaded, bad_lines = load(model), BadLines(skip=skip_bad_lines)
+    parts = (rows for rows, _ in stream_rows(loaded.features, loaded.labels, input, reading, bad_lines))
+    found = ((rows, *loaded.answer(rows, query, threads)) for rows in parts)
+    if table is not None:
+        write_predictions(table, (answers for _, answers, _ in found))
+    elif as_json:
+        put_lines((prediction_json(each, loaded.knows(rows), exact) for rows, each, exact in found), output)
+    else:
+        put_lines((prediction_lines(answers) for _, answers, _ in found), output)
     report_skipped(bad_lines.skipped, bad_lines.messages)
 
 

@@ -15,8 +15,7 @@ import click
 from click.core import ParameterSource
 
 from labeltree.config import PRESETS, Config, parameters
-from labeltree.data.columns import Columns
-from labeltree.data.formats import Reading, format_choices
+from labeltree.data.formats import USUAL_READING, Reading, format_choices
 from labeltree.errors import ParameterError
 from labeltree.memory_size import check_memory
 from labeltree.parallel import MOST_THREADS
@@ -70,16 +69,19 @@ _READING_OPTIONS = (
     ),
     click.option(
         "--text-column",
-        default=Columns().text,
+        default=USUAL_READING.text_column,
         show_default=True,
         help="Of CSV and Parquet files the column with the texts.",
     ),
     click.option(
-        "--labels-column", default=Columns().labels, show_default=True, help="And the one with the labels."
+        "--labels-column",
+        default=USUAL_READING.labels_column,
+        show_default=True,
+        help="And the one with the labels.",
     ),
     click.option(
         "--label-separator",
-        default=Columns().separator,
+        default=USUAL_READING.label_separator,
         show_default=True,
         help="What stands between labels where they are one string.",
     ),
@@ -136,16 +138,9 @@ def reading_options(command: Command) -> Command:
     """How data files are read, which the command gets as ``reading``."""
 
     @functools.wraps(command)
-    def with_reading(
-        *arguments: Any,
-        format: str,
-        text_column: str,
-        labels_column: str,
-        label_separator: str,
-        **others: Any,
-    ) -> Any:
-        columns = Columns(text_column, labels_column, label_separator)
-        return command(*arguments, reading=Reading(format, columns).check(), **others)
+    def with_reading(*arguments: Any, **options: Any) -> Any:
+        reading = Reading(*(options.pop(name) for name in Reading._fields))
+        return command(*arguments, reading=reading.check(), **options)
 
     made: Any = with_reading
     for option in reversed(_READING_OPTIONS):

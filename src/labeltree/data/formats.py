@@ -27,10 +27,16 @@ _COMPRESSED = (".gz", ".xz")
 
 
 class Reading(NamedTuple):
-    """How files are to be read."""
+    """How data is to be read: what callers give under the same names."""
 
     format: str = "auto"
-    columns: Columns = Columns()
+    text_column: str = Columns().text
+    labels_column: str = Columns().labels
+    label_separator: str = Columns().separator
+
+    @property
+    def columns(self) -> Columns:
+        return Columns(*self[1:])
 
     def check(self) -> Reading:
         """Itself, or an error that says what is wrong with it."""
@@ -202,16 +208,11 @@ def check_format(fmt: str) -> str:
     return fmt
 
 
-def check_in_memory(reading: Reading, skip_bad_lines: bool) -> None:
-    """Refuse what says how a file is to be read, where there is none."""
-    columns, usual = reading.check().columns, Columns()
-    for name, value, default in (
-        ("format", reading.format, "auto"),
-        ("text_column", columns.text, usual.text),
-        ("labels_column", columns.labels, usual.labels),
-        ("label_separator", columns.separator, usual.separator),
-        ("skip_bad_lines", skip_bad_lines, False),
-    ):
+def check_in_memory(reading: Reading, skip_bad_lines: bool, *, has_columns: bool = False) -> None:
+    """Refuse what says how a file is to be read, where there is none; rows in memory may have columns."""
+    given = (*zip(Reading._fields, reading.check(), USUAL_READING, strict=True),)
+    refused = given[:1] if has_columns else given
+    for name, value, default in (*refused, ("skip_bad_lines", skip_bad_lines, False)):
         if value != default:
             raise ParameterError(
                 f"{name}={said(value)} has no effect where X is in memory: it needs the path of a file as X; "

@@ -20,7 +20,9 @@ from labeltree.data.formats import (
     check_in_memory,
     find_format,
 )
+from labeltree.data.iterables import NO_LABELS, is_source, open_source
 from labeltree.data.labels import label_rows
+from labeltree.data.numbering import LabelNumbers
 from labeltree.data.opening import Source
 from labeltree.data.rows import LabelRows, SparseRows, TrainingRows, pointers, take_rows
 from labeltree.errors import DataError
@@ -68,6 +70,9 @@ def read_training_data(
         bad_lines = BadLines(skip=skip_bad_lines)
         data = _read_files(files, config, reading.check(), bad_lines, progress, given, space)
         place = f"{files[0]}: " if len(files) == 1 else f"{files[0]} and {len(files) - 1} more: "
+    elif Y is None and is_source(X):
+        data = _read_source(X, config, reading, skip_bad_lines, label_names, given, space)
+        place = "X: "
     else:
         check_in_memory(reading, skip_bad_lines)
         data = _read_memory(X, Y, config, label_names, given, space)
@@ -118,6 +123,8 @@ def _contents(
     yield found.content(first, bad_lines)
     for source, own in others:
         if own.input != found.input:
+            if empty := [each.name for each in (first, source) if not each.first_bytes]:
+                raise DataError(f"{empty[0]}: an empty file, which does not tell its format; remove it")
             raise DataError(
                 f"{source.name}: a file of format {own.name}, but {first.name} has the format {found.name}: "
                 "texts and vectors cannot be trained on together; give files of one kind"
@@ -129,12 +136,34 @@ def _read_memory(
     X: Any, Y: Any, config: Config, label_names: Sequence[str] | None, given: Given, space: Space
 ) -> TrainingData:
     if Y is None:
-        raise DataError("Y is missing: give the labels of each row, or the path of a file as X")
+        raise DataError(NO_LABELS)
     input = input_in_memory(X)
     check_effects(config, given, **FEATURES[input].facts_of(X))
     kind = features_for(input, config.embed)
     features, _, rows, _ = kind.fit(kind.content(X), config, space=space)
     labels, names = label_rows(Y, label_names, n_rows=rows.n_rows)
+    return _with_names(features, rows, labels, names)
+
+
+def _read_source(
+    X: Any,
+    config: Config,
+    reading: Reading,
+    skip_bad_lines: bool,
+    label_names: Sequence[str] | None,
+    given: Given,
+    space: Space,
+) -> TrainingData:
+    """Rows with their labels, some at a time; texts are not kept."""
+    source = open_source(X, reading.check().columns)
+    check_in_memory(reading, skip_bad_lines, has_columns=source.has_columns)
+    check_effects(config, given, input=source.input, beside="nothing")
+    kind, labels = features_for(source.input, config.embed), LabelNumbers(label_names)
+    features, _, rows, _ = kind.fit(kind.content(source.rows(labels, space)), config, space=space)
+    return _with_names(features, rows, labels.rows(), labels.names)
+
+
+def _with_names(features: Features, rows: SparseRows, labels: LabelRows, names: list[str]) -> TrainingData:
     if len(labels.indices) and labels.indices.min() < 0:
         row = int(np.searchsorted(labels.indptr, np.argmin(labels.indices), side="right")) - 1
         raise DataError(f"Y, row {row}: a label is not among the {len(names)} label_names")

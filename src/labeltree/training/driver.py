@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from labeltree.config import AskedConfig, Config, ask_config
-from labeltree.data.columns import Columns
 from labeltree.data.files import are_files, find_files
 from labeltree.data.formats import Reading
 from labeltree.data.memory import row_weights
@@ -66,13 +65,15 @@ def train(
     client: Any = None,
     **parameters: Any,
 ) -> Model:
-    """Train a model on a file, or on texts or vectors with their labels.
+    """Train a model on files, or on texts or vectors with their labels.
 
     ``X`` is the path of a data file with labels (``-``: standard input), of a folder of them, a pattern such
     as ``"part-*.csv"``, or a list of ``pathlib.Path`` objects; or a list of texts, a sparse or dense matrix,
     or a pair of one of these and dense vectors beside it; then ``Y`` is a list of lists of labels or an
     indicator matrix, and ``label_names`` may give the names of the labels in the order of their ids (of the
-    matrix' columns). The columns are those of CSV and Parquet files, ``label_separator`` stands between
+    matrix' columns). Without ``Y``, X may also be an iterable of blocks, pairs of such an X and its Y, or of
+    dicts, or a ``pyarrow.dataset.Dataset``: it is iterated over once, and texts are not kept.
+    The columns are those of CSV and Parquet files, dicts and data sets, ``label_separator`` stands between
     labels in one string. ``parameters`` are those of :class:`labeltree.config.Config`. The callback gets a
     :class:`~labeltree.experts.job.Progress` again and again, one call at a time, but maybe from another
     thread; what it raises ends the training.
@@ -90,7 +91,7 @@ def train(
     _check_choices(config)
     card = check_card({} if card is None else card)
     _check_listeners(callback, progress)
-    reading = Reading(format, Columns(text_column, labels_column, label_separator))
+    reading = Reading(format, text_column, labels_column, label_separator)
     source = Source(X, Y, label_names, sample_weight, reading, skip_bad_lines)
     if client is not None:
         _check_cluster(client, config, work_dir)
@@ -278,7 +279,7 @@ def estimate(
     """Read the data and say what training on it would need, after training a small part of it."""
     config, given = _merge_config(config, preset, parameters)
     _check_choices(config)
-    reading = Reading(format, Columns(text_column, labels_column, label_separator))
+    reading = Reading(format, text_column, labels_column, label_separator)
     with Pool(threads) as pool:
         data = read_training_data(X, Y, config, reading, skip_bad_lines, given=given)
         data, rows = _usable_rows(data, config)
