@@ -115,7 +115,7 @@ class WorkDir:
             return read_model(self._file(name), verify=verify, private=True)
         except ModelFileError as error:
             raise WorkDirError(
-                f"{self._file(name)}: cannot be used ({error}); remove it and run the same command again"
+                f"{self._file(name)}: cannot be used ({error}); remove it and run the command that made it again"
             ) from error
 
     def read_sound(self, name: str) -> tuple[Tensors, dict[str, Any]] | None:
