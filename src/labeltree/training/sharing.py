@@ -32,6 +32,7 @@ from labeltree.training.driver import (
 )
 from labeltree.training.kept_rows import kept_rows
 from labeltree.training.means import Means, check_folder
+from labeltree.training.parsing import READ, read_file
 
 TASKS = "tasks"  # what there is to do, in the work dir
 _SHOWN = 10  # missing tasks in a message
@@ -103,6 +104,10 @@ class OpenedFits:
 
     def do_part(self, name: str, number: int) -> None:
         """Unless it is there."""
+        if name == READ:
+            config = Config(**self._folder.manifest["config"])
+            read_file(self._folder, number, config, self._pool.space)
+            return
         if name not in self._opened:
             kind, given = self._open(name)
             self._opened = {name: KINDS[kind].parts(given)[1]}  # the plan of another tree is let go
