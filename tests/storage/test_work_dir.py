@@ -159,7 +159,7 @@ def test_a_folder_that_cannot_be_made_is_named() -> None:
     work = WorkDir("/dev/null/work")
     with pytest.raises(TrainingError, match="/dev/null/work: cannot be written"), work.alone():
         pass
-    with pytest.raises(TrainingError, match="/dev/null/work/work.json: cannot be read .* choose another"):
+    with pytest.raises(TrainingError, match=r"/dev/null/work/work.json: cannot be read .* choose another"):
         work.begin(KEY)
 
 

@@ -74,6 +74,20 @@ class Features(ABC):
     ) -> Fitted:
         """Learn features and labels from the content of a file, or of :meth:`content`."""
 
+    has_parts: ClassVar[bool] = False  # whether files can be read by themselves, by these two:
+
+    @classmethod
+    def read_part(
+        cls, content: Any, config: Config, bad_lines: BadLines, space: Space
+    ) -> dict[str, NDArray[Any]]:
+        """What :meth:`fit_parts` needs of the content of a file."""
+        raise NotImplementedError(f"features of {cls.input} are fitted to all files at once")
+
+    @classmethod
+    def fit_parts(cls, parts: Iterator[Mapping[str, NDArray[Any]]], config: Config, space: Space) -> Fitted:
+        """As :meth:`fit` to all files, one after another."""
+        raise NotImplementedError(f"features of {cls.input} are fitted to all files at once")
+
     @abstractmethod
     def given_rows(self, X: Any) -> SparseRows:
         """X, checked, as rows that :meth:`prepared` takes; such rows are what X may be too."""

@@ -51,15 +51,18 @@ class Parts(NamedTuple):
 
     def has_sound(self, number: int) -> bool:
         """Whether a part is there; one that was damaged is made again."""
-        return self.folder.read_sound(self._part(number)) is not None
+        return self.folder.read_sound(self.part(number)) is not None
 
-    def write(self, number: int, tensors: Mapping[str, NDArray[Any]]) -> None:
-        self.folder.write(self._part(number), tensors, {})
+    def write(
+        self, number: int, tensors: Mapping[str, NDArray[Any]], what: Mapping[str, Any] | None = None
+    ) -> None:
+        self.folder.write(self.part(number), tensors, what or {})
 
     def read(self, number: int) -> dict[str, NDArray[Any]]:
-        return self.folder.read(self._part(number), verify=False)[0]
+        return self.folder.read(self.part(number), verify=False)[0]
 
-    def _part(self, number: int) -> str:
+    def part(self, number: int) -> str:
+        """Its name in the folder."""
         return f"{self.name}-{number:04}"
 
 

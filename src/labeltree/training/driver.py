@@ -39,6 +39,7 @@ from labeltree.training.kept_rows import (
 )
 from labeltree.training.means import Means, open_means
 from labeltree.training.needs import Estimate, estimate_needs
+from labeltree.training.parsing import can_read_in_parts, read_in_parts
 from labeltree.training.progress import listeners
 from labeltree.trees import BUILDERS, FROM_FILE, check_tree
 
@@ -171,10 +172,16 @@ def _read(
         work.folder.begin(training_key(config, files, source.sample_weight, source[4:]))
         if files is not None and work.folder.has(ROWS):
             return _of_work(work.folder, config)
-    data = read_training_data(
-        X, source.Y, config, source.reading, source.skip_bad_lines, source.label_names,
-        lambda fraction: report(stage("read", config, fraction)), asked.given, means.pool.space,
-    )  # fmt: skip
+
+    def tell(fraction: float) -> None:
+        report(stage("read", config, fraction))
+
+    how, skip = source.reading, source.skip_bad_lines
+    if work is not None and files is not None and can_read_in_parts(files, asked, how.check()):
+        data = read_in_parts(files, config, how, skip, work, means.pool, tell)
+    else:
+        names, space = source.label_names, means.pool.space
+        data = read_training_data(X, source.Y, config, how, skip, names, tell, asked.given, space)
     data, rows = _usable_rows(data, config, source.sample_weight)
     if work is None:
         return data, rows

@@ -35,6 +35,7 @@ from labeltree.training.driver import (
 )
 from labeltree.training.kept_rows import kept_rows
 from labeltree.training.means import Means, check_folder
+from labeltree.training.parsing import READ, read_file
 
 TASKS = "tasks"  # what there is to do, in the work dir
 _SHOWN = 10  # missing tasks in a message
@@ -116,6 +117,9 @@ class OpenedFits:
 
     def do_part(self, name: str, number: int) -> None:
         """Unless it is there; any thread may."""
+        if name == READ:
+            read_file(self._folder, number, _config_of(self._folder), self._pool.space)
+            return
         with self._lock:
             if name != self._name:
                 kind, given = self._open(name)
