@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import logging
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from labeltree.errors import MissingPackageError, ParameterError, TrainingError
@@ -22,6 +24,7 @@ def open_client(workers: int = 0, scheduler: str | None = None) -> Iterator[Any]
         raise MissingPackageError("a cluster needs Dask: pip install 'labeltree[dask]'") from error
     if scheduler is not None:
         try:
+            _try_to_connect(scheduler)
             client = Client(scheduler, timeout=_SECONDS_TO_CONNECT)
         except (OSError, ValueError) as error:
             raise ParameterError(
@@ -35,6 +38,19 @@ def open_client(workers: int = 0, scheduler: str | None = None) -> Iterator[Any]
         yield client
 
 
+def _try_to_connect(scheduler: str) -> None:
+    """A client that cannot connect is never closed, and may stop another one when the collector finds it."""
+    from distributed import Security
+    from distributed.comm import connect
+
+    async def try_it() -> None:
+        how = Security().get_connection_args("client")
+        (await connect(scheduler, timeout=_SECONDS_TO_CONNECT, **how)).abort()
+
+    with ThreadPoolExecutor(1) as thread:  # this one may have an event loop, as in a notebook
+        thread.submit(lambda: asyncio.run(try_it())).result()
+
+
 def _start_cluster(workers: int) -> Any:
     from distributed import LocalCluster
 
@@ -42,7 +58,7 @@ def _start_cluster(workers: int) -> Any:
         try:
             # A worker that is lost is not worth a page of warnings: its part is done by another.
             return LocalCluster(
-                n_workers=workers, threads_per_worker=1, processes=True, dashboard_address=None,
+                n_workers=workers, threads_per_worker=1, processes=True, dashboard_address="127.0.0.1:0",
                 memory_limit=None, silence_logs=logging.CRITICAL,
             )  # fmt: skip
         except (OSError, RuntimeError) as error:
