@@ -11,9 +11,10 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from labeltree.config import AskedConfig, Config
+from labeltree.data.rows import TrainingRows
 from labeltree.errors import ParameterError, WorkDirError, show
 from labeltree.experts.job import Callback, Work
-from labeltree.experts.tree_training import build_trees, kept_fit
+from labeltree.experts.tree_training import PROFILES, build_trees, kept_fit
 from labeltree.memory_size import check_memory
 from labeltree.model import Model
 from labeltree.nodes import KINDS
@@ -33,6 +34,7 @@ from labeltree.training.driver import (
 from labeltree.training.kept_rows import kept_rows
 from labeltree.training.means import Means, check_folder
 from labeltree.training.parsing import READ, read_file
+from labeltree.trees.profiles import keep_profiles
 
 TASKS = "tasks"  # what there is to do, in the work dir
 _SHOWN = 10  # missing tasks in a message
@@ -100,7 +102,7 @@ class OpenedFits:
         most = check_memory(max_memory)
         self._pool = Pool(1, MappedSpace(path, most) if most else None)
         self._opened: dict[str, Callable[[int], None]] = {}
-        self._rows: Any = None
+        self._rows: TrainingRows | None = None
 
     def do_part(self, name: str, number: int) -> None:
         """Unless it is there."""
@@ -108,17 +110,24 @@ class OpenedFits:
             config = Config(**self._folder.manifest["config"])
             read_file(self._folder, number, config, self._pool.space)
             return
+        if name == PROFILES:
+            rows = self._open_rows()
+            keep_profiles(rows.X, rows.Y, self._pool, Parts(self._folder, name), number)
+            return
         if name not in self._opened:
             kind, given = self._open(name)
             self._opened = {name: KINDS[kind].parts(given)[1]}  # the plan of another tree is let go
         self._opened[name](number)
 
     def _open(self, name: str) -> tuple[str, FitInput]:
+        return kept_fit(self._folder, name, self._open_rows(), self._pool)
+
+    def _open_rows(self) -> TrainingRows:
         if self._rows is None:
             config = Config(**self._folder.manifest["config"])
             data, weight = kept_rows(self._folder, config, verify=False)
             self._rows = data.training_rows(weight)
-        return kept_fit(self._folder, name, self._rows, self._pool)
+        return self._rows
 
 
 def merge(
