@@ -124,7 +124,8 @@ def train(
         raise click.UsageError("-q / --quiet and -v / --verbose exclude each other; give one.", context)
     if dry_run:
         others: dict[str, Any] = {"--output": output, "--card": card, "--quiet": quiet, "--verbose": verbose}
-        others |= {"--work-dir": work_dir, "--workers": workers, "--scheduler": scheduler}
+        others |= {"--work-dir": work_dir, "--max-memory": max_memory}
+        others |= {"--workers": workers, "--scheduler": scheduler}
         refuse_beside("--dry-run, which only estimates", others)
     asked = ask_config(given_parameters(context), preset=preset, file=config_file)
     facts = card_of_options(card)
@@ -147,6 +148,8 @@ def train(
 
     if work_dir is None and (max_memory or workers or scheduler):
         work_dir = output.with_name(f"{output.name}.work")
+    if work_dir is not None and work_dir.resolve() == output.resolve():
+        raise ParameterError(f"--work-dir {work_dir}: is --output too; give a folder of its own")
     helped = help_with_compiling(asked.config, threads=threads, quiet=quiet)
     with cluster_of(workers, scheduler) as client, helped, ProgressBar(quiet=quiet, verbose=verbose) as bar:
         means: dict[str, Any] = dict(threads=threads, work_dir=work_dir, max_memory=max_memory, client=client)

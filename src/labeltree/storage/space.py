@@ -70,7 +70,7 @@ class MappedSpace(Space):
     def __init__(self, folder: str | os.PathLike[str], max_memory: int = 0) -> None:
         """``max_memory`` is of the process, without what it maps of files; 0: no limit."""
         self.folder, self.max_memory = Path(folder), max_memory
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # an array may be let go, by the collector, while it is held
         self._in_use = 0  # bytes of living arrays of `empty` and `zeros`
         self._others = 0  # of memory besides
         self._segment: mmap.mmap | None = None

@@ -89,7 +89,7 @@ def train(
     same, byte for byte.
     """
     config, given = _merge_config(config, preset, parameters)
-    _check_choices(config)
+    check_choices(config)
     card = check_card({} if card is None else card)
     _check_listeners(callback, progress)
     reading = Reading(format, text_column, labels_column, label_separator)
@@ -186,6 +186,8 @@ def _read(
     if work is None:
         return data, rows
     if not work.folder.has(ROWS):
+        if files is None:  # results may be those of other rows, as no digest of a file tells
+            work.folder.forget()
         keep_rows(work.folder, data, rows.weight)
     elif not same_rows(work.folder, data, rows.weight):
         raise WorkDirError(
@@ -201,7 +203,7 @@ def _of_work(folder: WorkDir, config: Config) -> tuple[TrainingData, TrainingRow
     return data, data.training_rows(weight)
 
 
-def _check_choices(config: Config) -> None:
+def check_choices(config: Config) -> None:
     """What does not go together is better found before the data is read."""
     check_tree(config.tree)
     link = LINKS[config.link]
@@ -285,7 +287,7 @@ def estimate(
 ) -> Estimate:
     """Read the data and say what training on it would need, after training a small part of it."""
     config, given = _merge_config(config, preset, parameters)
-    _check_choices(config)
+    check_choices(config)
     reading = Reading(format, text_column, labels_column, label_separator)
     with Pool(threads) as pool:
         data = read_training_data(X, Y, config, reading, skip_bad_lines, given=given)
