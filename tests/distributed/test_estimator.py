@@ -14,7 +14,7 @@ from labeltree.errors import DataError, ParameterError, UnknownParameterError
 distributed = pytest.importorskip("distributed", reason="no Dask: pip install 'labeltree[dask]'")
 bag = pytest.importorskip("dask.bag", reason="no Dask: pip install 'labeltree[dask]'")
 
-from labeltree.distributed.estimator import DaskLabelTreeClassifier  # noqa: E402
+from labeltree.distributed import DaskLabelTreeClassifier  # noqa: E402
 
 WORDS = ("bread", "sauce", "knife", "oven")
 TEXTS = [f"{WORDS[n % 4]} and {WORDS[n // 4 % 4]} number {n % 7}" for n in range(60)]
