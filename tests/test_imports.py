@@ -32,7 +32,8 @@ LAYERS = (
     "storage/model_file",
     "model",
     "training",
-    "estimator torch distributed",
+    "estimator torch",
+    "distributed",
     "cli",
     "__main__",
 )

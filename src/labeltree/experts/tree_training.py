@@ -25,6 +25,7 @@ from labeltree.tree import LabelTree
 from labeltree.trees import BUILDERS
 from labeltree.trees.builder import TreeInput, build_tree, builder_of
 
+PROFILES = "profiles"  # the parts in a work dir that trees are built from
 _BYTES_PER_NODE = 20  # of the tree itself
 # Beside a tree of one level, which is more accurate: with as much as that has, they gain less at P@5 than
 # they lose at P@1.
@@ -54,7 +55,9 @@ def train_trees(job: TrainingJob) -> list[Trained]:
 def build_trees(job: TrainingJob) -> Iterator[Built]:
     """Each tree of the config, with what will be trained; from the work dir, if it is there."""
     config = job.config
-    given = {kind: TreeInput(job.rows, job.label_names, own, job.pool) for kind, own in job.resolved.items()}
+    parts = None if job.work is None else Parts(job.work.folder, PROFILES, job.work.elsewhere)
+    common = TreeInput(job.rows, job.label_names, config, job.pool, parts=parts)
+    given = {kind: common._replace(config=own) for kind, own in job.resolved.items()}
     builder, prepared = builder_of(config.tree), list[Any]()  # what all trees share, once there is any
     for number in range(config.trees):
         trees: dict[Any, LabelTree] = {}

@@ -13,13 +13,14 @@ from typing import Any
 
 from labeltree import __version__
 from labeltree.config import AskedConfig, Config
+from labeltree.data.rows import TrainingRows
 from labeltree.errors import ParameterError, WorkDirError, show
 from labeltree.experts.job import Callback, Work
-from labeltree.experts.tree_training import build_trees, kept_fit
+from labeltree.experts.tree_training import PROFILES, build_trees, kept_fit
 from labeltree.memory_size import check_memory
 from labeltree.model import Model
 from labeltree.nodes import KINDS
-from labeltree.nodes.kind import FitInput, Parts
+from labeltree.nodes.kind import Parts
 from labeltree.parallel import Pool
 from labeltree.storage.card import check_card
 from labeltree.storage.space import MappedSpace
@@ -36,6 +37,7 @@ from labeltree.training.driver import (
 from labeltree.training.kept_rows import kept_rows
 from labeltree.training.means import Means, check_folder
 from labeltree.training.parsing import READ, read_file
+from labeltree.trees.profiles import keep_profiles
 
 TASKS = "tasks"  # what there is to do, in the work dir
 _SHOWN = 10  # missing tasks in a message
@@ -111,9 +113,9 @@ class OpenedFits:
         most = check_memory(max_memory)
         self._pool = Pool(1, MappedSpace(path, most) if most else None)
         self._lock = threading.Lock()
-        self._name = ""  # of the fit that is opened: the plan of another tree is let go
+        self._name = ""  # of what is opened: the plan of another tree is let go
         self._do: Callable[[int], None] = lambda number: None
-        self._rows: Any = None
+        self._rows: TrainingRows | None = None
 
     def do_part(self, name: str, number: int) -> None:
         """Unless it is there; any thread may."""
@@ -122,16 +124,23 @@ class OpenedFits:
             return
         with self._lock:
             if name != self._name:
-                kind, given = self._open(name)
-                self._name, self._do = name, KINDS[kind].parts(given)[1]
+                self._name, self._do = name, self._open(name)
             do = self._do
         do(number)
 
-    def _open(self, name: str) -> tuple[str, FitInput]:
+    def _open(self, name: str) -> Callable[[int], None]:
+        """What does a part of that name: of the files, of the profiles, or of a fit."""
+        config, pool = _config_of(self._folder), self._pool
+        if name == READ:
+            return lambda number: read_file(self._folder, number, config, pool.space)
         if self._rows is None:
-            data, weight = kept_rows(self._folder, _config_of(self._folder), verify=False)
+            data, weight = kept_rows(self._folder, config, verify=False)
             self._rows = data.training_rows(weight)
-        return kept_fit(self._folder, name, self._rows, self._pool)
+        X, Y, _ = self._rows
+        if name == PROFILES:
+            return lambda number: keep_profiles(X, Y, pool, Parts(self._folder, name), number)
+        kind, given = kept_fit(self._folder, name, self._rows, pool)
+        return KINDS[kind].parts(given)[1]
 
 
 def _config_of(folder: WorkDir) -> Config:
