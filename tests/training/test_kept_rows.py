@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import os
+import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -181,6 +183,29 @@ def test_standard_input(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPa
         labeltree.train("-", threads=1, work_dir=tmp_path / "work")
     kept_rows.remove_work(tmp_path / "work")
     assert not (tmp_path / "work").exists()
+
+
+def test_labels_beside_files_are_refused(data: Path, tmp_path: Path) -> None:
+    """By every way to read them, and at a resume."""
+    labeltree.train(data, work_dir=tmp_path / "one", threads=1)
+    for X, work_dir in ((data, None), ([data, data], tmp_path / "two"), (data, tmp_path / "one")):
+        with pytest.raises(DataError, match="Y and label_names must be None when X is a file"):
+            labeltree.train(X, TOY.Y, work_dir=work_dir, threads=1)
+
+
+def test_files_are_told_one_at_a_time(data: Path, tmp_path: Path) -> None:
+    """A callback need not be made for several threads."""
+    lock, heard = threading.Lock(), list[float]()
+
+    def listen(progress: Any) -> None:
+        assert lock.acquire(blocking=False)
+        time.sleep(0.01)
+        if progress.stage == "read":
+            heard.append(progress.fraction)
+        lock.release()
+
+    labeltree.train([data] * 6, work_dir=tmp_path / "work", threads=4, callback=listen)
+    assert heard == sorted(heard)
 
 
 def test_what_was_skipped_is_known_at_a_resume(tmp_path: Path) -> None:

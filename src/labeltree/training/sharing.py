@@ -119,9 +119,6 @@ class OpenedFits:
 
     def do_part(self, name: str, number: int) -> None:
         """Unless it is there; any thread may."""
-        if name == READ:
-            read_file(self._folder, number, _config_of(self._folder), self._pool.space)
-            return
         with self._lock:
             if name != self._name:
                 self._name, self._do = name, self._open(name)
