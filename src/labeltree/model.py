@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from labeltree import __version__
 from labeltree.config import Config
 from labeltree.data.columns import Columns
+from labeltree.data.files import are_files
 from labeltree.data.formats import Reading, check_in_memory
 from labeltree.data.labels import check_label_rows
 from labeltree.data.rows import LabelRows, SparseRows, emptied, without_entries
@@ -272,6 +273,8 @@ class Model:
             if Y is not None:
                 raise DataError("Y must be None when X is a file, whose lines have the labels")
             data = read_data_set(self.features, self.labels, X, reading, skip_bad_lines=skip_bad_lines)
+        elif are_files(X):
+            raise DataError(f"a test is of one file, but X is a list of {len(X)}; test each file by itself")
         else:
             check_in_memory(reading, skip_bad_lines)
             data = given_data_set(self.features.given_rows(X), Y, self.label_names)
