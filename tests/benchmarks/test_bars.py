@@ -73,3 +73,4 @@ def test_a_forest_may_not_make_anything_worse(p5: float, expected: str) -> None:
     text = compared([{"p@1": 0.8, "p@3": 0.6, "p@5": p5}] * 2, without)
     assert text.endswith(f"bar -0.1: {expected}")
     assert "gain +10.00 / +0.00 / " in text
+    assert "bar 80.1/60/50: MISSED  without" in compared(without, without, (80.1, 60, 50))

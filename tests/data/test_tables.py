@@ -238,6 +238,13 @@ def test_a_file_that_is_given_twice_is_told(tmp_path: Path, caplog: pytest.LogCa
         find_files(["-", "-"])
 
 
+def test_the_command_line_tells_it_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = str(written(tmp_path, "__label__a one\n__label__b two\n", "a.txt"))
+    for quiet in ([], ["-q"]):
+        assert cli.main(["train", path, path, "-o", str(tmp_path / "m.labeltree"), *quiet]) == 0
+        assert ("is given more than once" in capsys.readouterr().err) is not bool(quiet)
+
+
 def test_files_in_a_list_are_paths(tmp_path: Path) -> None:
     path = Path(written(tmp_path, "__label__a one two\n__label__b three\n", "a.txt"))
     for mixed in ([path, "a.txt"], ["a.txt", path]):

@@ -119,6 +119,8 @@ def train(
         skip_bad_lines=skip_bad_lines,
     )
     files = find_files(data)
+    if files.notices and not quiet:
+        print_lines(files.notices, err=True)
     if dry_run:
         from labeltree.cli.reports import estimate_lines
         from labeltree.training.driver import estimate

@@ -5,7 +5,7 @@ from __future__ import annotations
 import glob
 import logging
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import accumulate
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,9 @@ _log = logging.getLogger(__name__)
 
 
 class Files(tuple[str, ...]):
-    """Names of files that have been found already."""
+    """Names of files that have been found already, and what someone should know of them."""
+
+    notices: tuple[str, ...] = ()
 
 
 def are_files(X: Any) -> bool:
@@ -40,13 +42,15 @@ def find_files(X: str | Path | Sequence[str | Path]) -> Files:
     """The names of all files, those of a folder or a pattern in alphabetical order; ``-`` stays."""
     if isinstance(X, Files):
         return X
-    named = [X] if isinstance(X, (str, Path)) else X
-    files = Files(file for each in named for file in _files_of(str(each)))
-    _check_repeated(files)
+    named, notices = [X] if isinstance(X, (str, Path)) else X, list[str]()
+    files = Files(file for each in named for file in _files_of(str(each), notices))
+    files.notices = (*notices, *_repeated(files))
+    for notice in files.notices:
+        _log.warning("%s", notice)
     return files
 
 
-def _check_repeated(files: Files) -> None:
+def _repeated(files: Files) -> Iterator[str]:
     """Rows that are read twice count twice, which hardly anybody means; a pipe can only be read once."""
     known: dict[str, str] = {}
     for file in files:
@@ -55,19 +59,21 @@ def _check_repeated(files: Files) -> None:
             raise DataError("standard input (-) is given twice, but can be read only once; give it once")
         if place in known:
             also = "" if known[place] == file else f", the same as {known[place]},"
-            _log.warning("%s%s is given more than once: its rows count as often", file, also)
+            yield f"{file}{also} is given more than once: its rows count as often"
         known.setdefault(place, file)
 
 
-def _files_of(name: str) -> list[str]:
+def _files_of(name: str, notices: list[str]) -> list[str]:
     if not name:
         raise DataError("an empty name is that of no file; give the path of a file, a folder or a pattern")
     if os.path.isdir(name):
         folder = Path(name)
         entries = [path for path in folder.rglob("*") if not _is_hidden(path, folder)]
-        for path in entries:
-            if path.is_symlink() and not path.exists():
-                _log.warning("%s: left out, a link to %s, which is not there", path, os.readlink(path))
+        notices += [
+            f"{path}: left out, a link to {os.readlink(path)}, which is not there"
+            for path in entries
+            if path.is_symlink() and not path.exists()
+        ]
         found = [str(path) for path in entries if path.is_file()]
         if not found:
             raise DataError(f"{name}: a folder without files; give one with data")
