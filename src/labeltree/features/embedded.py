@@ -19,6 +19,7 @@ from labeltree.features.features import Features, Fitted, is_list
 from labeltree.features.joined import Dense, JoinedFeatures, check_norm
 from labeltree.features.strings import StringTable
 from labeltree.features.text import TextFeatures
+from labeltree.storage.space import IN_MEMORY, Space
 from labeltree.storage.tensors import take_tensor
 
 PROBE = "A text of nine words shows which weights are installed."
@@ -52,7 +53,13 @@ class EmbeddedFeatures(JoinedFeatures):
         return TextFeatures.content(X)
 
     @classmethod
-    def fit(cls, content: Iterable[Block], config: Config, bad_lines: BadLines | None = None) -> Fitted:
+    def fit(
+        cls,
+        content: Iterable[Block],
+        config: Config,
+        bad_lines: BadLines | None = None,
+        space: Space = IN_MEMORY,
+    ) -> Fitted:
         check_norm(config)
         embedder, parts = EMBEDDERS[config.embed], list[Dense]()
 
@@ -61,7 +68,7 @@ class EmbeddedFeatures(JoinedFeatures):
                 parts.append(embedder(_texts_of(block, config)))
                 yield block
 
-        fitted = TextFeatures.fit(watched(), config, bad_lines)
+        fitted = TextFeatures.fit(watched(), config, bad_lines, space)
         dense = np.concatenate([np.empty((0, embedder.length), np.float32), *parts])
         probe = embedder([PROBE])[0]
         return cls(config, fitted.features, embedder.length, probe)._with(fitted, dense)

@@ -24,6 +24,7 @@ from labeltree.features.strings import StringTable
 from labeltree.features.text import TextFeatures
 from labeltree.features.vectors import VectorFeatures
 from labeltree.kernels.text.rows import NORM_NONE
+from labeltree.storage.space import IN_MEMORY, Space
 from labeltree.storage.tensors import take_tensor
 
 MOST_DENSE = 1 << 16  # numbers of a dense vector
@@ -77,7 +78,9 @@ class JoinedFeatures(Features):
         return _base_of(X[0]), X[0], read_dense(X[1])
 
     @classmethod
-    def fit(cls, content: Any, config: Config, bad_lines: BadLines | None = None) -> Fitted:
+    def fit(
+        cls, content: Any, config: Config, bad_lines: BadLines | None = None, space: Space = IN_MEMORY
+    ) -> Fitted:
         kind, X, dense = content
         if config.embed != "none":
             raise DataError(f"X has vectors beside the rows, and embed is {config.embed}: give one of both")
@@ -88,7 +91,7 @@ class JoinedFeatures(Features):
         if not config.trees:
             raise DataError("vectors beside X are for trees of labels, but trees is 0; give X alone")
         check_norm(config)
-        fitted = kind.fit(kind.content(X), config, bad_lines)
+        fitted = kind.fit(kind.content(X), config, bad_lines, space)
         return cls(config, fitted.features, dense.shape[1])._with(fitted, dense)
 
     def _with(self, fitted: Fitted, dense: Dense) -> Fitted:
