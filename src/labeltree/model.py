@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from labeltree import __version__
 from labeltree.config import Config
+from labeltree.data.files import are_files
 from labeltree.data.formats import Reading, check_in_memory
 from labeltree.data.iterables import is_source, open_source
 from labeltree.data.labels import check_label_rows
@@ -273,6 +274,8 @@ class Model:
             if Y is not None:
                 raise DataError("Y must be None when X is a file, whose lines have the labels")
             data = read_data_set(self.features, self.labels, X, reading, skip_bad_lines=skip_bad_lines)
+        elif are_files(X):
+            raise DataError(f"a test is of one file, but X is a list of {len(X)}; test each file by itself")
         elif Y is None and is_source(X):
             source = open_source(X, reading.check().columns)
             check_in_memory(reading, skip_bad_lines, has_columns=source.has_columns)

@@ -225,13 +225,13 @@ def test_skipped_lines_are_reported(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert "line 21" in capsys.readouterr().err
     assert cli.main(["train", str(data), "-o", model, *SMALL[:-1], "--skip-bad-lines"]) == 0
     errors = capsys.readouterr().err
-    assert "Skipped 1 bad line.\n" in errors
+    assert "Skipped 1 bad row.\n" in errors
     assert f"{data}, line 21: " in errors
     data.write_text("{broken\n" * 9 + good)
     for command in ("test", "prob", "predict"):
         assert cli.main([command, model, str(data), "--format", "jsonl", "--skip-bad-lines"]) == 0
         captured = capsys.readouterr()
-        assert "Skipped 9 bad lines. The first of them:\n" in captured.err
+        assert "Skipped 9 bad rows. The first of them:\n" in captured.err
         assert [f"line {n}: " in captured.err for n in (1, 5, 6)] == [True, True, False]
         assert "broken" not in captured.out
 

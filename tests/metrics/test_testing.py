@@ -89,10 +89,10 @@ def test_skipped_lines_are_counted(model: Model, tmp_path: Path, caplog: pytest.
     assert [record.levelname for record in caplog.records if record.name.startswith("labeltree")] == [
         "WARNING"
     ]
-    assert "Skipped 1 bad line.\n" in caplog.text
+    assert "Skipped 1 bad row.\n" in caplog.text
     assert f"{data}, line 2: " in caplog.text
     data.write_text("{broken\n{as well\n")
-    with pytest.raises(DataError, match=r"no rows to test on; Skipped 2 bad lines\. .*line 1: "):
+    with pytest.raises(DataError, match=r"no rows to test on; Skipped 2 bad rows\. .*line 1: "):
         model.test(data, format="jsonl", skip_bad_lines=True)
 
 

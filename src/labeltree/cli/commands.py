@@ -131,6 +131,8 @@ def train(
     facts = card_of_options(card)
     how: dict[str, Any] = dict(config=asked, skip_bad_lines=skip_bad_lines, **reading._asdict())
     files = find_files(data)
+    if files.notices and not quiet:
+        print_lines(files.notices, err=True)
     if dry_run:
         from labeltree.cli.reports import estimate_lines
         from labeltree.training.driver import estimate

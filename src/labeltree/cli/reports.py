@@ -105,8 +105,8 @@ def training_lines(
     loss = f"loss {sum(last) / len(last):.4f}; " if last else ""
     return [
         *_warnings(model, losses),
-        f"Trained on {model.n_examples:,} rows, {model.n_labels:,} labels, {model.n_features:,} features; "
-        f"{shape}{loss}{duration(seconds)}.",
+        f"Trained on {counted(model.n_examples, 'row')}, {counted(model.n_labels, 'label')}, "
+        f"{counted(model.n_features, 'feature')}; {shape}{loss}{duration(seconds)}.",
         f"Model written to {path} ({size(path.stat().st_size)}).",
     ]
 
