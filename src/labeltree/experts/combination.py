@@ -6,6 +6,7 @@ average of at most p, and the map rises. So the best labels are found exactly (:
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -37,6 +38,16 @@ class Combination(NamedTuple):
         probabilities = np.empty(average.shape, np.float32)
         map_averages(read_only(self.map), read_only(average.ravel()), probabilities.ravel())
         return probabilities
+
+    def probability_of(self, average: float) -> float:
+        """As :meth:`mapped`, of one label and in 64 bits."""
+        if not len(self.map) or average in (0.0, 1.0):
+            return average
+        log_odds = float(log_odds_of(self.map, np.float64(average)))
+        if len(self.map) > 3:
+            beyond = max(log_odds - BENDS[-1], 0.0) + min(log_odds - BENDS[0], 0.0)
+            log_odds = float(np.interp(log_odds, BENDS, self.map[3:])) + beyond
+        return 1.0 / (1.0 + math.exp(-log_odds)) if log_odds > -700.0 else math.exp(log_odds)
 
     def least_average(self, threshold: np.float32) -> float:
         """No label of a smaller average reaches the threshold."""

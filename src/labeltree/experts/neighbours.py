@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 import threading
 from collections.abc import Sequence
 from functools import partial
@@ -13,6 +14,7 @@ from numpy.typing import NDArray
 
 from labeltree.data.rows import Arrays, LabelRows, SparseRows, keep_entries, read_only, read_only_rows
 from labeltree.errors import CorruptedModelError, show
+from labeltree.experts.explaining.contribution import Contribution, SimilarRows
 from labeltree.experts.expert import Above, Labels, Saved, Similar, Trained
 from labeltree.experts.job import ExpertNeeds, stage
 from labeltree.experts.listing import ListingExpert, fill_lists
@@ -106,6 +108,32 @@ class NeighboursExpert(ListingExpert):
         rows, similarities = np.empty(shape, np.int32), np.empty(shape, np.float32)
         find_neighbours(self._table, self._scratch(), *read_only_rows(arrays), n, rows, similarities)
         return rows, similarities
+
+    def explain(self, arrays: Arrays, labels: Sequence[int]) -> list[Contribution]:
+        from labeltree.experts.explaining.neighbours import share_votes, which_have
+
+        found = self._voters(arrays)
+        contributions = []
+        for label in labels:
+            has_label = which_have(label, found.rows.tolist(), self.index.label_start, self.index.labels)
+            contributions.append(share_votes(dataclasses.replace(found, has_label=has_label), self.power))
+        return contributions
+
+    def _voters(self, arrays: Arrays) -> SimilarRows:
+        """The neighbours of a single row, and what it has in common with each."""
+        from labeltree.kernels.neighbours.shared import fill_shared
+
+        rows = self.similar_rows(arrays, self.n_neighbours)[0][0]
+        rows = rows[rows >= 0]
+        start, end = arrays[0].tolist()
+        shared = np.empty((len(rows), end - start), np.int64)
+        row = np.array([0, end - start]), arrays[1][start:end], arrays[2][start:end]
+        fill_shared(self._table, self._scratch(), *read_only_rows(row), read_only(rows), shared)
+        sums = shared.sum(axis=1)
+        similarity = sums / ONE
+        votes = similarity**self.power * self._fields["weight"][rows]
+        has_label = np.zeros(len(rows), np.bool_)
+        return SimilarRows(rows, similarity, votes / votes.sum(), has_label, shared / sums[:, None])
 
     def _scratch(self) -> NDArray[np.int64]:
         """The table of this thread's memory: as many places as there are rows would take too long to make."""

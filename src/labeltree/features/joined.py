@@ -20,6 +20,8 @@ from labeltree.data.rows import Block, LabelRows, SparseRows, keep_entries, poin
 from labeltree.errors import CorruptedModelError, DataError, ParameterError, show
 from labeltree.features.embedding import EMBEDDERS
 from labeltree.features.features import Features, Fitted, is_list
+from labeltree.features.places import Places
+from labeltree.features.splitting import texts_of
 from labeltree.features.strings import StringTable
 from labeltree.features.text import TextFeatures
 from labeltree.features.vectors import VectorFeatures
@@ -145,6 +147,13 @@ class JoinedFeatures(Features):
         n_base = self.base.n_columns
         return self.base.feature_name(column) if column < n_base else f"number {column - n_base} beside"
 
+    def text_of(self, X: Any) -> str | None:
+        return self.base.text_of(X[0]) if self.recognises(X) else None
+
+    def places(self, text: str) -> Places:
+        """Of the base: a vector beside a text is of all of it."""
+        return self.base.places(text)
+
     def tensors(self) -> dict[str, NDArray]:
         return self.base.tensors() | {"features.n_dense": np.array([self.n_dense], np.int64)}
 
@@ -181,7 +190,7 @@ class EmbeddedFeatures(JoinedFeatures):
 
         def watched() -> Iterator[Block]:
             for block in content:
-                parts.append(embedder(_texts_of(block, config)))
+                parts.append(embedder(texts_of(block, config)))
                 yield block
 
         fitted = TextFeatures.fit(watched(), config, bad_lines)
@@ -196,12 +205,23 @@ class EmbeddedFeatures(JoinedFeatures):
         rows = self.base.given_rows(X)  # which checks X
         return self._join(rows, EMBEDDERS[self.config.embed](X))
 
+    def single(self, X: Any) -> SparseRows:
+        return self.given_rows([X] if isinstance(X, str) else X)
+
+    def text_of(self, X: Any) -> str | None:
+        return self.base.text_of(X)
+
+    def read_single(
+        self, source: Source, labels: StringTable, fmt: str, bad_lines: BadLines
+    ) -> Iterator[Any]:
+        return self.base.read_single(source, labels, fmt, bad_lines)
+
     def read(
         self, source: Source, labels: StringTable, fmt: str, bad_lines: BadLines
     ) -> Iterator[tuple[SparseRows, LabelRows]]:
         embedder = EMBEDDERS[self.config.embed]
         for block, rows, Y in self.base.read_blocks(source, labels, fmt, bad_lines):
-            yield self._join(rows, embedder(_texts_of(block, self.config))), Y
+            yield self._join(rows, embedder(texts_of(block, self.config))), Y
 
     @classmethod
     def from_tensors(cls, tensors: Mapping[str, NDArray], config: Config) -> JoinedFeatures:
@@ -251,19 +271,3 @@ def _scale(indptr: NDArray[np.int64], values: NDArray[np.float32]) -> None:
     row = np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))
     squares = np.bincount(row, np.square(values, dtype=np.float64), len(indptr) - 1)
     values /= np.sqrt(np.maximum(squares, 1e-30))[row].astype(np.float32)
-
-
-def _texts_of(block: Block, config: Config) -> list[str]:
-    """The texts of a block's good rows, without the labels among their words."""
-    content = block.buffer.tobytes()
-    prefix = config.label_prefix.encode()
-    texts = []
-    for start, end in zip(block.text_start.tolist(), block.text_end.tolist(), strict=True):
-        text = content[start:end]
-        if block.labels_in_text:
-            words = text.split()
-            if prefix in words:  # an empty label: the row is reported elsewhere
-                continue
-            text = b" ".join(word for word in words if not word.startswith(prefix))
-        texts.append(text.decode("utf-8", "replace"))
-    return texts
