@@ -43,7 +43,8 @@ class Combination(NamedTuple):
         """As :meth:`mapped`, of one label and in 64 bits."""
         if not len(self.map) or average in (0.0, 1.0):
             return average
-        log_odds = float(log_odds_of(self.map, np.float64(average)))
+        a, b, c = self.map[:3].tolist()
+        log_odds = a * math.log(average) - b * math.log1p(-average) + c
         if len(self.map) > 3:
             beyond = max(log_odds - BENDS[-1], 0.0) + min(log_odds - BENDS[0], 0.0)
             log_odds = float(np.interp(log_odds, BENDS, self.map[3:])) + beyond

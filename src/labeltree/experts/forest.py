@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from labeltree.data.rows import Arrays, pointers, read_only, read_only_rows
 from labeltree.errors import CorruptedModelError, show
-from labeltree.experts.explaining.contribution import Contribution
 from labeltree.experts.expert import Above, Saved, Trained
+from labeltree.experts.explaining.contribution import Contribution
 from labeltree.experts.job import ExpertNeeds
 from labeltree.experts.listing import ListingExpert, fill_lists
 from labeltree.kernels.forest.arrays import HALF_BITS, Tail, Trees

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import dataclasses
 import threading
 from collections.abc import Sequence
 from functools import partial
@@ -14,8 +13,8 @@ from numpy.typing import NDArray
 
 from labeltree.data.rows import Arrays, LabelRows, SparseRows, keep_entries, read_only, read_only_rows
 from labeltree.errors import CorruptedModelError, show
-from labeltree.experts.explaining.contribution import Contribution, SimilarRows
 from labeltree.experts.expert import Above, Labels, Saved, Similar, Trained
+from labeltree.experts.explaining.contribution import Contribution, SimilarRows
 from labeltree.experts.job import ExpertNeeds, stage
 from labeltree.experts.listing import ListingExpert, fill_lists
 from labeltree.experts.neighbours_index import (
@@ -110,14 +109,12 @@ class NeighboursExpert(ListingExpert):
         return rows, similarities
 
     def explain(self, arrays: Arrays, labels: Sequence[int]) -> list[Contribution]:
-        from labeltree.experts.explaining.neighbours import share_votes, which_have
+        from labeltree.experts.explaining.neighbours import LabelsOfRows, share_votes
 
         found = self._voters(arrays)
-        contributions = []
-        for label in labels:
-            has_label = which_have(label, found.rows.tolist(), self.index.label_start, self.index.labels)
-            contributions.append(share_votes(dataclasses.replace(found, has_label=has_label), self.power))
-        return contributions
+        labels_of = LabelsOfRows(found.rows, self.index.label_start, self.index.labels)
+        votes = (found._replace(has_label=labels_of.which_have(label)) for label in labels)
+        return [share_votes(of_label, self.power) for of_label in votes]
 
     def _voters(self, arrays: Arrays) -> SimilarRows:
         """The neighbours of a single row, and what it has in common with each."""

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from labeltree.data.rows import Arrays, read_only, read_only_rows
 from labeltree.errors import CorruptedModelError
-from labeltree.experts.explaining.contribution import Contribution
 from labeltree.experts.expert import Above, Expert, Found, Labels, Saved, Trained, empty_found
+from labeltree.experts.explaining.contribution import Contribution
 from labeltree.kernels.check import CANONICAL
 from labeltree.nodes import KINDS, LINKS
 from labeltree.nodes.kind import Parameters, SavedNodes

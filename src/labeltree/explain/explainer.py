@@ -30,6 +30,10 @@ class Explainer:
     ) -> None:
         self.features, self.names = features, names
         self.experts, self.combination = experts, combination
+        self._titles = [
+            expert.kind if expert.title == expert.kind else f"{expert.kind} ({expert.title})"
+            for expert in experts
+        ]
         self._parts = (combination.weights / combination.weights.sum()).tolist()
 
     def explain(self, rows: SparseRows, text: str | None, labels: Sequence[int]) -> Explanation:
@@ -57,11 +61,11 @@ class Explainer:
         unit = LOG if is_log else PROBABILITY
         slope = self._slope(average, first, is_log=is_log)
         parts = tuple(
-            ExpertPart(expert.title, part, said, row, self.names)
-            for expert, part, said in zip(self.experts, self._parts, contributions, strict=True)
+            ExpertPart(title, part, said, row, self.names)
+            for title, part, said in zip(self._titles, self._parts, contributions, strict=True)
         )
-        name = self.names.labels[label]
-        return LabelExplanation(name, probability, at_empty, unit, shares * slope, rest * slope, parts, row)
+        shared = shares * slope, rest * slope
+        return LabelExplanation(label, probability, at_empty, unit, *shared, parts, row, self.names)
 
     def _slope(self, average: float, first: float, *, is_log: bool) -> float:
         """Of the line between two points of what becomes of an average."""

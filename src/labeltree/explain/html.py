@@ -64,8 +64,8 @@ _PAGE = """<!doctype html>
 <body class="labeltree">
 <main>
 <h1>Why these labels</h1>
-<p class="note">Green words speak for a label, red ones against it. The shares of a label are exact: they sum to
-the change of its log-probability, from that of an empty document to that of this one.</p>
+<p class="note">Green words speak for a label, red ones against it. The shares of a label are exact: they sum
+to the change of its log-probability, from that of an empty document to that of this one.</p>
 {body}
 </main>
 </body>

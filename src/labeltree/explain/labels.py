@@ -71,6 +71,7 @@ class LabelSearch:
         self.labels, self.counts = labels, counts
         self._lock = threading.Lock()
         self._joined: bytes | None = None
+        self._begins: NDArray[np.int64] = np.empty(0, np.int64)
         self._ends: NDArray[np.int64] = np.empty(0, np.int64)
         self._separator = b"\0"
 
@@ -81,7 +82,7 @@ class LabelSearch:
         joined, ends, wanted = self._joined or b"", self._ends, part.casefold().encode("utf-8", "replace")
         starts = np.fromiter(_first_in_each(joined, wanted, self._separator), np.int64)
         ids = np.searchsorted(ends, starts, side="right")
-        begin = np.concatenate([[0], ends + 1])[ids]
+        begin = self._begins[ids]
         length = ends[ids] - begin
         kind = np.where(starts > begin, 2, np.where(length > len(wanted), 1, 0))
         return ids[np.lexsort((ids, -self.counts[ids], kind))]
@@ -104,21 +105,23 @@ class LabelSearch:
 
     def _join(self) -> None:
         data, offsets = self.labels.tensors()
-        self._separator = _separator_for(data)
+        self._separator = _separator_for(data.tobytes())
         n = len(offsets) - 1
-        spread = np.full(len(data) + n, self._separator[0], np.uint8)
-        spread[np.arange(len(data)) + np.repeat(np.arange(n), np.diff(offsets))] = data
+        is_name = np.ones(len(data) + n, np.bool_)
+        is_name[offsets[1:] + np.arange(n)] = False
+        spread = np.full(len(is_name), self._separator[0], np.uint8)
+        spread[is_name] = data
         text = spread.tobytes().decode("utf-8", "replace")
         joined = (text.lower() if text.isascii() else text.casefold()).encode()
         self._ends = np.flatnonzero(np.frombuffer(joined, np.uint8) == self._separator[0])
+        self._begins = np.append(0, self._ends + 1)[:n]
         self._joined = joined
 
 
-def _separator_for(data: NDArray[np.uint8]) -> bytes:
+def _separator_for(names: bytes) -> bytes:
     """A character that no name has, and that stays as it is without case."""
-    used = np.bincount(data, minlength=256)
-    free = [code for code in (*range(32), 127) if not used[code]]
-    return bytes(free[:1]) or b"\0"  # names with every control character: some will be told twice
+    free = (bytes([code]) for code in (*range(32), 127) if bytes([code]) not in names)
+    return next(free, b"\0")  # names with every control character: some will be told twice
 
 
 def _first_in_each(joined: bytes, part: bytes, separator: bytes) -> Iterator[int]:

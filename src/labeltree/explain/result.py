@@ -42,7 +42,7 @@ class Neighbour(NamedTuple):
     terms: list[Term]  # the parts of the similarity: what both rows have
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@dataclass(eq=False, repr=False)
 class ExpertPart:
     """What one expert of the model says of a label."""
 
@@ -111,7 +111,7 @@ class ExpertPart:
         return told
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@dataclass(eq=False, repr=False)
 class LabelExplanation:
     """Why a label has its probability: the share of each word, feature and expert.
 
@@ -119,7 +119,7 @@ class LabelExplanation:
     empty document to this one.
     """
 
-    label: str
+    id: int  # of the label
     probability: float
     at_empty: float
     unit: str
@@ -127,6 +127,11 @@ class LabelExplanation:
     rest: float  # due to nothing in particular
     parts: tuple[ExpertPart, ...]
     row: Row
+    names: Names
+
+    @functools.cached_property
+    def label(self) -> str:
+        return self.names.labels[self.id]
 
     @property
     def total(self) -> float:

@@ -100,8 +100,10 @@ class Row:
 
     @functools.cached_property
     def _word_names(self) -> list[str]:
-        text, spans = self.text or "", zip(self._places.start, self._places.end, strict=True)
-        words = [text[start:end] for start, end in spans]
+        text, places = self.text or "", self._places
+        words = [
+            text[start:end] for start, end in zip(places.start.tolist(), places.end.tolist(), strict=True)
+        ]
         return [word.lower() for word in words] if self._features.config.lowercase else words
 
     @functools.cached_property

@@ -70,7 +70,9 @@ def _part_lines(part: ExpertPart, colour: bool) -> list[str]:
         words = ", ".join(plain(term.name) for term in near.terms[:NODE_TERMS])
         lines.append(f"  row {near.row:,}, similar by {near.similarity:.2f}: {words}")
     if part.leaves is not None:
-        lines.append(f"  {part.leaves.n_with_label:,} of {part.leaves.n_trees:,} trees come to a leaf with it")
+        lines.append(
+            f"  {part.leaves.n_with_label:,} of {part.leaves.n_trees:,} trees come to a leaf with it"
+        )
     return lines
 
 

@@ -13,7 +13,8 @@ from labeltree.config import Config
 from labeltree.features.characters import kinds_for_words
 from labeltree.kernels.text.words import NOT_IN_WORDS, UNSPACED
 
-_TOKEN = re.compile(r"[^ \t\n\v\f\r\0]+")  # as kernels separate them
+# As kernels separate them: by white space, or, in ASCII, by all but letters and digits.
+_TOKEN, _WORD = re.compile(r"[^ \t\n\v\f\r\0]+"), re.compile(r"[0-9A-Za-z]+")
 
 
 class Occurrences(NamedTuple):
@@ -67,8 +68,10 @@ def places_of_runs(columns: NDArray[np.int32], n_words: int, longest: int) -> Oc
 
 def word_spans(text: str, config: Config) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Where each word of a text starts and ends, in characters. Twin of ``kernels/text/words.py``."""
-    if config.weighted_words or config.tokens != "words":
-        spans = [found.span() for found in _TOKEN.finditer(text)]
+    is_cut_at_spaces = config.weighted_words or config.tokens != "words"
+    if is_cut_at_spaces or text.isascii():
+        found = (_TOKEN if is_cut_at_spaces else _WORD).finditer(text)
+        spans = [match.span() for match in found]
         if config.weighted_words:
             spans = [(start, text.rindex(":", start, end)) for start, end in spans]
         both = np.array(spans, np.int64).reshape(-1, 2)

@@ -53,5 +53,12 @@ def _loss_of_siblings(loss: str, n_children: int) -> str:
 # A logistic for each node; a softmax over siblings, which is normalised as it is.
 PLT = Link("plt", False, Logistic(), NormalizedLogistic(), initial_bias, _loss_of_nodes, share_logistic)
 HSM = Link(
-    "hsm", True, Softmax(), Softmax(), _bias_of_siblings, _loss_of_siblings, share_softmax, needs_siblings=True
+    "hsm",
+    True,
+    Softmax(),
+    Softmax(),
+    _bias_of_siblings,
+    _loss_of_siblings,
+    share_softmax,
+    needs_siblings=True,
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 from labeltree.tree import LabelTree
 
 
-@dataclass(frozen=True, eq=False)
-class Path:
+class Path(NamedTuple):
     """The nodes from the root to a label's leaf, and what each of them says.
 
     Logarithms are those of P(node | parent); those of a path sum to that of the label, before it is mapped.
@@ -24,8 +23,7 @@ class Path:
     shares: NDArray[np.float64]  # (n_nodes, n_entries) of each log's change
 
 
-@dataclass(frozen=True, eq=False)
-class SimilarRows:
+class SimilarRows(NamedTuple):
     """The training rows that vote, the most similar first."""
 
     rows: NDArray[np.int32]
@@ -35,16 +33,14 @@ class SimilarRows:
     shared: NDArray[np.float64]  # (n_rows, n_entries) the parts of a similarity that are due to each entry
 
 
-@dataclass(frozen=True, eq=False)
-class Leaves:
+class Leaves(NamedTuple):
     """The leaves of trees over rows to which the row comes."""
 
     n_trees: int
     n_with_label: int
 
 
-@dataclass(frozen=True, eq=False)
-class Contribution:
+class Contribution(NamedTuple):
     """Of one expert to one label. Shares and rest sum to the change of the probability."""
 
     probability: float

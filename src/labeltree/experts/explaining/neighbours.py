@@ -7,9 +7,8 @@ same for a row of any length, these moves sum to 0.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
+from numpy.typing import NDArray
 
 from labeltree.experts.explaining.contribution import Contribution, SimilarRows
 
@@ -25,8 +24,20 @@ def share_votes(found: SimilarRows, power: int) -> Contribution:
     return Contribution(probability, 0.0, counts @ found.shared, similar_rows=found)
 
 
-def which_have(
-    label: int, rows: Sequence[int], label_start: np.ndarray, labels: np.ndarray
-) -> np.ndarray:
-    """(n_rows,) whether training rows have a label."""
-    return np.array([label in labels[label_start[row] : label_start[row + 1]] for row in rows], np.bool_)
+class LabelsOfRows:
+    """The labels of some training rows."""
+
+    def __init__(
+        self, rows: NDArray[np.int32], label_start: NDArray[np.int64], labels: NDArray[np.int32]
+    ) -> None:
+        start = label_start[rows]
+        lengths = label_start[rows + 1] - start
+        before = np.cumsum(lengths) - lengths
+        self.n_rows, self._row = len(rows), np.repeat(np.arange(len(rows)), lengths)
+        self._labels = labels[np.arange(len(self._row)) + np.repeat(start - before, lengths)]
+
+    def which_have(self, label: int) -> NDArray[np.bool_]:
+        """(n_rows,) whether each of them has a label."""
+        found = np.zeros(self.n_rows, np.bool_)
+        found[self._row[self._labels == label]] = True
+        return found

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +13,7 @@ from labeltree.data.rows import Arrays
 from labeltree.errors import ParameterError
 from labeltree.experts.explaining.contribution import Contribution, Path
 from labeltree.nodes import KINDS, LINKS
+from labeltree.nodes.cosines import nodes_of
 from labeltree.nodes.shares import Ranges
 from labeltree.tree import LabelTree
 
@@ -23,35 +24,39 @@ _STEP = 1e-5  # of a logarithm, between which a curve is taken for a line
 
 
 def explain_paths(expert: TreeExpert, arrays: Arrays, labels: Sequence[int]) -> list[Contribution]:
-    """What the tree says of the labels for one row."""
-    start, end = arrays[0].tolist()
-    columns, values = arrays[1][start:end], arrays[2][start:end].astype(np.float64)
-    return [_explain_path(expert, columns, values, label) for label in labels]
-
-
-def _explain_path(
-    expert: TreeExpert, columns: NDArray[np.int32], values: NDArray[np.float64], label: int
-) -> Contribution:
-    link, kind, parameters = LINKS[expert.link], KINDS[expert.nodes], expert.parameters
+    """What the tree says of the labels for one row; all paths at once, as they are short."""
+    link, kind = LINKS[expert.link], KINDS[expert.nodes]
     if link.share is None:
         raise ParameterError(f"link {expert.link} does not say how it shares out what it predicts")
-    path = path_to(expert.tree, label)
-    first, count, ranges = _ranges(expert.tree, path, together=link.needs_siblings)
-    products = kind.weights(expert.search, first, count, columns) * values
-    at_empty = _biases(parameters.bias, first, count, together=link.needs_siblings)
+    start, end = arrays[0].tolist()
+    paths = [path_to(expert.tree, label) for label in labels]
+    asked = _scores_of(expert.tree, paths, together=link.needs_siblings)
+    weights = kind.weights(expert.search, asked.first, asked.n_nodes, arrays[1][start:end])
+    products: NDArray[np.float64] = weights * arrays[2][start:end].astype(np.float64)
+    at_empty = _biases(expert.parameters.bias, asked, together=link.needs_siblings)
     scores = at_empty + products.sum(axis=1)
-    shared = link.share(scores.tolist(), at_empty.tolist(), ranges)
+    shared = link.share(scores.tolist(), at_empty.tolist(), asked.ranges)
     products *= np.array(shared.coefficients)[:, None]
-    table = np.add.reduceat(products, ranges.starts, axis=0) if link.needs_siblings else products
-    logs = sum(shared.log_probability), sum(shared.at_empty)
+    table = np.add.reduceat(products, asked.ranges.starts, axis=0) if link.needs_siblings else products
+    contributions, first = [], 0
+    for path in paths:
+        part = slice(first, first + len(path))
+        logs = shared.log_probability[part], shared.at_empty[part]
+        contributions.append(_of_path(expert, Path(expert.tree, path, *logs, table[part])))
+        first = part.stop
+    return contributions
+
+
+def _of_path(expert: TreeExpert, path: Path) -> Contribution:
+    """What a path's logarithms sum to becomes a probability by a curve, which is taken as a line."""
+    kind, logs = KINDS[expert.nodes], (sum(path.log_probability), sum(path.at_empty))
 
     def probability_of(log: float) -> float:
-        return kind.label_probability(parameters, log)
+        return kind.label_probability(expert.parameters, log)
 
     own, first_own = probability_of(logs[0]), probability_of(logs[1])
-    shares = table.sum(axis=0) * slope(probability_of, logs, (own, first_own))
-    details = Path(expert.tree, path, shared.log_probability, shared.at_empty, table)
-    return Contribution(own, first_own, shares, path=details)
+    shares = path.shares.sum(axis=0) * slope(probability_of, logs, (own, first_own))
+    return Contribution(own, first_own, shares, path=path)
 
 
 def path_to(tree: LabelTree, label: int) -> list[int]:
@@ -64,27 +69,29 @@ def path_to(tree: LabelTree, label: int) -> list[int]:
     return path[::-1]
 
 
-def _ranges(
-    tree: LabelTree, path: list[int], *, together: bool
-) -> tuple[NDArray[np.int32], NDArray[np.int32], Ranges]:
-    """The nodes whose scores are needed: those of the path, or with each of these its siblings."""
-    nodes = np.array(path, np.int32)
-    if not together:
-        return nodes, np.ones(len(path), np.int32), Ranges([], [])
-    above = nodes[:-1]
-    first = np.concatenate([nodes[:1], tree.first_child[above]])
-    count = np.concatenate([np.ones(1, np.int32), tree.n_children[above]])
-    starts = np.cumsum(count) - count
-    return first, count, Ranges(starts.tolist(), (nodes - first).tolist())
+class _Asked(NamedTuple):
+    """The nodes whose scores are needed: ranges of siblings."""
+
+    first: NDArray[np.int32]
+    n_nodes: NDArray[np.int32]
+    ranges: Ranges
 
 
-def _biases(
-    bias: NDArray[np.float32], first: NDArray[np.int32], count: NDArray[np.int32], *, together: bool
-) -> NDArray[np.float64]:
+def _scores_of(tree: LabelTree, paths: Sequence[list[int]], *, together: bool) -> _Asked:
+    """Those of the paths' nodes, or with each of these its siblings; the root has none."""
+    nodes = np.array([node for path in paths for node in path], np.int32)
     if not together:
-        return bias[first].astype(np.float64)
-    ranges = zip(first.tolist(), count.tolist(), strict=True)
-    return np.concatenate([bias[start : start + n] for start, n in ranges]).astype(np.float64)
+        return _Asked(nodes, np.ones(len(nodes), np.int32), Ranges([], []))
+    above = np.maximum(tree.parent[nodes], 0)
+    is_root = nodes == 0
+    first = np.where(is_root, nodes, tree.first_child[above])
+    count = np.where(is_root, np.int32(1), tree.n_children[above])
+    return _Asked(first, count, Ranges((np.cumsum(count) - count).tolist(), (nodes - first).tolist()))
+
+
+def _biases(bias: NDArray[np.float32], asked: _Asked, *, together: bool) -> NDArray[np.float64]:
+    nodes = nodes_of(asked.first, asked.n_nodes) if together else asked.first
+    return bias[nodes].astype(np.float64)
 
 
 def slope(
@@ -103,19 +110,19 @@ def slope(
 
 
 def pulls_of_path(expert: TreeExpert, label: int, place: int | None) -> NDArray[np.float64]:
-    """How log P of a label rises with each feature, from the empty row: over the path, or at one of its nodes."""
+    """How log P of a label rises with each feature, from the empty row: over its path, or at one node."""
     link, kind = LINKS[expert.link], KINDS[expert.nodes]
     path = path_to(expert.tree, label)
-    first, count, ranges = _ranges(expert.tree, path, together=link.needs_siblings)
-    bias = _biases(expert.parameters.bias, first, count, together=link.needs_siblings).tolist()
+    asked = _scores_of(expert.tree, [path], together=link.needs_siblings)
+    bias = _biases(expert.parameters.bias, asked, together=link.needs_siblings).tolist()
     total = np.zeros(expert.n_features)
     if link.share is None:
         return total
-    coefficients = np.array(link.share(bias, bias, ranges).coefficients)
-    ends = np.cumsum(count)
+    coefficients = np.array(link.share(bias, bias, asked.ranges).coefficients)
+    ends = np.cumsum(asked.n_nodes)
     for number in range(len(path)) if place is None else [place]:
-        part = coefficients[ends[number] - count[number] : ends[number]]
-        total += kind.combined_weights(expert.search, int(first[number]), part)
+        part = coefficients[ends[number] - asked.n_nodes[number] : ends[number]]
+        total += kind.combined_weights(expert.search, int(asked.first[number]), part)
     return total
 
 
