@@ -181,7 +181,8 @@ def _deletion_table(cases: Sequence[_Case]) -> Iterator[str]:
     times = (seconds[1] + seconds[2]) / seconds[0]
     yield f"  mean probability       {before.mean():.3f}; without our words {ours.mean():.4f}, "
     yield f"                         without LIME's {lime.mean():.4f}"
-    yield f"  ours lower it more     {n_better} times, LIME's {n_worse}, as much {len(cases) - n_better - n_worse}"
+    n_equal = len(cases) - n_better - n_worse
+    yield f"  ours lower it more     {n_better} times, LIME's {n_worse} times, as much {n_equal} times"
     yield f"  of those that differ   {n_better / max(1, n_better + n_worse):.1%}"
     yield f"  of all, at least as much {1 - n_worse / len(cases):.1%}"
     yield f"  median CPU time        {1e6 * seconds[0]:.0f} us; LIME {1e3 * seconds[1]:.0f} ms, "

@@ -328,9 +328,9 @@ class Model:
         )
 
     def find_labels(self, part: str) -> list[tuple[str, int]]:
-        """The labels whose names have a part, whatever its case, with their training rows; best matches first."""
+        """Labels whose names have a part, in any case, with their training rows; the best matches first."""
         ids = self._label_search.find(part)
-        return list(zip((self.labels[int(id)] for id in ids), self.label_counts[ids].tolist(), strict=True))
+        return list(zip(self._label_search.names_of(ids), self.label_counts[ids].tolist(), strict=True))
 
     def check_labels(self, wanted: Sequence[str]) -> NDArray[np.int32]:
         """The ids of labels; where there is no such label, the error tells names that are near."""

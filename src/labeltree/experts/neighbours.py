@@ -59,7 +59,7 @@ class NeighboursExpert(ListingExpert):
         self.n_labels, self.n_neighbours, self.index, self.power = n_labels, n_neighbours, index, power
         opened = open_index(index)
         self.n_candidates = opened.n_candidates
-        self._fields = dict(
+        self._fields: dict[str, Any] = dict(
             by_column=opened.by_column,
             by_row=opened.by_row,
             frequent=index.frequent,

@@ -100,9 +100,10 @@ class Explainer:
         """What is known of a label: by the tree that counts most."""
         n_rows = int(self.names.counts[label])
         order = np.argsort(-self.combination.weights, kind="stable").tolist()
-        near = next((near for e in order if (near := self.experts[e].nearest_labels(label))), [])
-        pulls = next((pulls for e in order if (pulls := self.experts[e].pulls(label)) is not None), None)
-        tree = next((tree for e in order for tree in self.experts[e].trees), None)
+        experts = [self.experts[place] for place in order]
+        near = next((found for e in experts if (found := e.nearest_labels(label))), list[tuple[int, float]]())
+        pulls = next((pulled for e in experts if (pulled := e.pulls(label)) is not None), None)
+        tree = next((tree for expert in experts for tree in expert.trees), None)
         above = -1 if tree is None else int(tree.parent[tree.leaf_of_label[label]])
         return LabelCard(
             self.names.labels[label],

@@ -6,6 +6,7 @@ import difflib
 import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from labeltree.features.strings import StringTable
 FEW, SOME = 5, 50  # training rows of labels: with fewer a model has hardly learned one
 _LOOKED_AT = 5_000  # names that a wrong one is compared with
 _PART = 3  # characters that names must have in common for that
+_CONTROLS = [bytes([code]) for code in (*range(32), 127)]  # what may stand between names: it has no case
 
 
 @dataclass(frozen=True, repr=False)
@@ -81,7 +83,7 @@ class LabelSearch:
         self._prepare()
         joined, ends, wanted = self._joined or b"", self._ends, part.casefold().encode("utf-8", "replace")
         starts = np.fromiter(_first_in_each(joined, wanted, self._separator), np.int64)
-        ids = np.searchsorted(ends, starts, side="right")
+        ids = np.searchsorted(ends, starts, side="left")
         begin = self._begins[ids]
         length = ends[ids] - begin
         kind = np.where(starts > begin, 2, np.where(length > len(wanted), 1, 0))
@@ -94,9 +96,14 @@ class LabelSearch:
         for part in dict.fromkeys((folded, folded[:_PART], folded[-_PART:])):
             if part:
                 candidates += self.find(part)[:_LOOKED_AT].tolist()
-        names = {self.labels[label].casefold(): label for label in dict.fromkeys(candidates)}
-        found = difflib.get_close_matches(folded, names, n, cutoff=0.5)
-        return [self.labels[names[each]] for each in found]
+        names = {name.casefold(): name for name in self.names_of(np.array(list(dict.fromkeys(candidates))))}
+        return [names[each] for each in difflib.get_close_matches(folded, names, n, cutoff=0.5)]
+
+    def names_of(self, ids: NDArray[np.int64]) -> list[str]:
+        """Many at once."""
+        data, offsets = self.labels.tensors(ids.astype(np.int64))
+        joined, places = data.tobytes(), offsets.tolist()
+        return [joined[start:end].decode("utf-8", "backslashreplace") for start, end in pairwise(places)]
 
     def _prepare(self) -> None:
         with self._lock:
@@ -105,8 +112,10 @@ class LabelSearch:
 
     def _join(self) -> None:
         data, offsets = self.labels.tensors()
-        self._separator = _separator_for(data.tobytes())
-        n = len(offsets) - 1
+        n, content = len(offsets) - 1, data.tobytes()
+        self._separator = next((code for code in _CONTROLS if code not in content), _CONTROLS[0])
+        # Where names have all of them, one is no longer told from others of its kind.
+        data = np.where(data == self._separator[0], np.uint8(32), data)
         is_name = np.ones(len(data) + n, np.bool_)
         is_name[offsets[1:] + np.arange(n)] = False
         spread = np.full(len(is_name), self._separator[0], np.uint8)
@@ -116,12 +125,6 @@ class LabelSearch:
         self._ends = np.flatnonzero(np.frombuffer(joined, np.uint8) == self._separator[0])
         self._begins = np.append(0, self._ends + 1)[:n]
         self._joined = joined
-
-
-def _separator_for(names: bytes) -> bytes:
-    """A character that no name has, and that stays as it is without case."""
-    free = (bytes([code]) for code in (*range(32), 127) if bytes([code]) not in names)
-    return next(free, b"\0")  # names with every control character: some will be told twice
 
 
 def _first_in_each(joined: bytes, part: bytes, separator: bytes) -> Iterator[int]:

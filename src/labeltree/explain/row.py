@@ -88,7 +88,7 @@ class Row:
     def _of_words(self, shares: NDArray[np.float64]) -> NDArray[np.float64]:
         spread = self._spread
         n_words = len(self._places.start)
-        return np.bincount(spread.word, shares[spread.entry] * spread.part, n_words)
+        return np.bincount(spread.word, shares[spread.entry] * spread.part, n_words).astype(np.float64)
 
     @functools.cached_property
     def _names(self) -> list[str]:

@@ -82,7 +82,7 @@ def _node_line(node: Node, place: int, colour: bool) -> str:
         painted(f"{plain(term.name)} {term.share:+.2f}", _sign(term.share), colour)
         for term in node.terms[:NODE_TERMS]
     )
-    return f"{'› ' * min(place, 8)}{node.probability:.3f} {name}  {terms}".rstrip()
+    return f"{'  ' * min(place, 8)}{node.probability:.3f} {name}  {terms}".rstrip()
 
 
 def why_not_lines(why: WhyNot, *, colour: bool = False) -> list[str]:

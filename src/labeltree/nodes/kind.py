@@ -157,7 +157,7 @@ class NodeKind(ABC):
     def weights(
         self, search: Search, first: NDArray[np.int32], count: NDArray[np.int32], columns: NDArray[np.int32]
     ) -> NDArray[np.floating[Any]]:
-        """(sum of count, len(columns)) the weights of the nodes ``first[r] ..``, ``count[r]`` siblings each."""
+        """(sum of count, len(columns)) the weights of ranges of siblings, one after another."""
 
     @abstractmethod
     def combined_weights(

@@ -98,7 +98,7 @@ def _log_sum(logs: NDArray[np.float64]) -> float:
 
 
 def log_mean(log_a: NDArray[np.float64], log_b: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The logarithmic means (a - b) / (log a - log b) of numbers whose logarithms these are; 0 if both are 0."""
+    """The logarithmic means (a - b) / (log a - log b) of numbers, given by their logarithms; 0 of 0 and 0."""
     with np.errstate(invalid="ignore", divide="ignore"):
         change = np.where(log_a == log_b, 0.0, log_a - log_b)
         means = np.exp(log_b) * np.expm1(change) / change

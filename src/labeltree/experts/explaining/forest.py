@@ -77,7 +77,7 @@ class _Walker:
         wanted = self._turns(root, end)
         path = self._walk(root, -1.0, wanted)
         self.first_leaf = path[-1][0]
-        jumps = []
+        jumps = list[_Jump]()
         while True:
             time, place = min((path[place][1], place) for place in range(len(path)))
             if time == _NEVER:

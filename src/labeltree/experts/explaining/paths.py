@@ -32,7 +32,7 @@ def explain_paths(expert: TreeExpert, arrays: Arrays, labels: Sequence[int]) -> 
     paths = [path_to(expert.tree, label) for label in labels]
     asked = _scores_of(expert.tree, paths, together=link.needs_siblings)
     weights = kind.weights(expert.search, asked.first, asked.n_nodes, arrays[1][start:end])
-    products: NDArray[np.float64] = weights * arrays[2][start:end].astype(np.float64)
+    products = weights.astype(np.float64) * arrays[2][start:end]
     at_empty = _biases(expert.parameters.bias, asked, together=link.needs_siblings)
     scores = at_empty + products.sum(axis=1)
     shared = link.share(scores.tolist(), at_empty.tolist(), asked.ranges)
