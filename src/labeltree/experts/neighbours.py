@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import functools
 import threading
 from collections.abc import Sequence
 from functools import partial
@@ -113,8 +114,19 @@ class NeighboursExpert(ListingExpert):
 
         found = self._voters(arrays)
         labels_of = LabelsOfRows(found.rows, self.index.label_start, self.index.labels)
-        votes = (found._replace(has_label=labels_of.which_have(label)) for label in labels)
-        return [share_votes(of_label, self.power) for of_label in votes]
+        is_compared = arrays[1][slice(*arrays[0].tolist())] < len(self.index.column_lengths)
+        contributions = []
+        for label in labels:
+            of_label = found._replace(has_label=labels_of.which_have(label))
+            contributions.append(share_votes(of_label, float(self._frequency[label]), is_compared))
+        return contributions
+
+    @functools.cached_property
+    def _frequency(self) -> NDArray[np.float64]:
+        """(n_labels,) the part of the training rows that have each label."""
+        weight = self._fields["weight"].astype(np.float64)
+        of_labels = np.repeat(weight, np.diff(self.index.label_start))
+        return np.bincount(self.index.labels, of_labels, self.n_labels) / max(weight.sum(), 1e-300)
 
     def _voters(self, arrays: Arrays) -> SimilarRows:
         """The neighbours of a single row, and what it has in common with each."""

@@ -1,8 +1,8 @@
 """How neighbours share out a label's votes among the entries of a row.
 
-P = V / T, the votes of the neighbours with the label among all votes. A neighbour's vote is shared out as its
-similarity is, a sum over the entries that both rows have; and each entry moves all votes besides. As P is the
-same for a row of any length, these moves sum to 0.
+P = V / T, the votes of the neighbours with the label among all votes. What any rows would say, the label's
+frequency, is due to having neighbours at all, and shared out evenly. Beyond that a neighbour's vote counts
+for the label or against it, and is shared out as its similarity is, a sum over what both rows have.
 """
 
 from __future__ import annotations
@@ -13,15 +13,14 @@ from numpy.typing import NDArray
 from labeltree.experts.explaining.contribution import Contribution, SimilarRows
 
 
-def share_votes(found: SimilarRows, power: int) -> Contribution:
-    """Of a label: votes are the ``power`` of similarities."""
-    n_entries = found.shared.shape[1]
+def share_votes(found: SimilarRows, frequency: float, is_compared: NDArray[np.bool_]) -> Contribution:
+    """Of a label of this frequency; ``is_compared`` are the entries that rows can have in common."""
     if not len(found.rows):
-        return Contribution(0.0, 0.0, np.zeros(n_entries), similar_rows=found)
-    own = found.has_label.astype(np.float64)
+        return Contribution(0.0, 0.0, np.zeros(len(is_compared)), similar_rows=found)
     probability = float(found.votes[found.has_label].sum())
-    counts = found.votes * (own + power * (own - probability))
-    return Contribution(probability, 0.0, counts @ found.shared, similar_rows=found)
+    shares = (found.votes * (found.has_label - frequency)) @ found.shared
+    shares += is_compared * (frequency / np.count_nonzero(is_compared))
+    return Contribution(probability, 0.0, shares, similar_rows=found)
 
 
 class LabelsOfRows:
