@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from labeltree import __version__
 from labeltree.config import Config
-from labeltree.data.columns import Columns
 from labeltree.data.formats import Reading, check_in_memory
+from labeltree.data.iterables import is_source, open_source
 from labeltree.data.labels import check_label_rows
 from labeltree.data.rows import LabelRows, SparseRows, emptied, without_entries
 from labeltree.errors import DataError, ParameterError, show
@@ -24,7 +24,7 @@ from labeltree.experts.ensemble import Ensemble
 from labeltree.experts.expert import Expert, Found
 from labeltree.experts.single_row import SingleRow
 from labeltree.features.features import Features, is_list
-from labeltree.features.reading import given_data_set, read_data_set
+from labeltree.features.reading import given_data_set, read_data_set, source_data_set
 from labeltree.features.strings import StringTable
 from labeltree.metrics.testing import Measures, measure
 from labeltree.parallel import check_threads
@@ -253,7 +253,7 @@ class Model:
         skip_bad_lines: bool = False,
     ) -> tuple[SparseRows, LabelRows, int]:
         """A data file as rows for this model: features, labels (-1: unknown), number of skipped lines."""
-        reading = Reading(format, Columns(text_column, labels_column, label_separator))
+        reading = Reading(format, text_column, labels_column, label_separator)
         data = read_data_set(self.features, self.labels, path, reading, skip_bad_lines=skip_bad_lines)
         return data.rows, data.labels, data.bad_lines.skipped
 
@@ -266,15 +266,20 @@ class Model:
         """How good the predictions are, as `labeltree test` says it: a mapping that shows itself as a table.
 
         ``X`` is the path of a data file, or texts or rows, whose true labels are ``Y``: lists of labels, an
-        indicator matrix over the model's labels, or what :meth:`read` gave. ``k`` may be several.
+        indicator matrix over the model's labels, or what :meth:`read` gave; or an iterable of pairs of both,
+        of dicts, or a data set, as :func:`labeltree.train` takes them. ``k`` may be several.
         """
         ranks = check_ranks(k)
         query = make_query(ranks[-1], normalize=normalize, search=search, beam=beam)
-        reading = Reading(format, Columns(text_column, labels_column, label_separator))
+        reading = Reading(format, text_column, labels_column, label_separator)
         if isinstance(X, (str, Path)):
             if Y is not None:
                 raise DataError("Y must be None when X is a file, whose lines have the labels")
             data = read_data_set(self.features, self.labels, X, reading, skip_bad_lines=skip_bad_lines)
+        elif Y is None and is_source(X):
+            source = open_source(X, reading.check().columns)
+            check_in_memory(reading, skip_bad_lines, has_columns=source.has_columns)
+            data = source_data_set(self.features, self.label_names, source)
         else:
             check_in_memory(reading, skip_bad_lines)
             data = given_data_set(self.features.given_rows(X), Y, self.label_names)

@@ -1,0 +1,1 @@
+"""Training on a cluster, through Dask (extra ``dask``). Nothing imports this but the command line."""
