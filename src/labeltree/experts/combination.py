@@ -43,11 +43,8 @@ class Combination(NamedTuple):
         """As :meth:`mapped`, of one label and in 64 bits."""
         if not len(self.map) or average in (0.0, 1.0):
             return average
-        a, b, c = self.map[:3].tolist()
-        log_odds = a * math.log(average) - b * math.log1p(-average) + c
-        if len(self.map) > 3:
-            beyond = max(log_odds - BENDS[-1], 0.0) + min(log_odds - BENDS[0], 0.0)
-            log_odds = float(np.interp(log_odds, BENDS, self.map[3:])) + beyond
+        a, b, c, *bends = self.map.tolist()
+        log_odds = _bent(a * math.log(average) - b * math.log1p(-average) + c, bends)
         return 1.0 / (1.0 + math.exp(-log_odds)) if log_odds > -700.0 else math.exp(log_odds)
 
     def least_average(self, threshold: np.float32) -> float:
@@ -73,6 +70,18 @@ class Combination(NamedTuple):
                 f"maybe with {len(BENDS)} more that rise"
             )
         return cls(np.array(weights, np.float64), np.array(map, np.float64))
+
+
+def _bent(log_odds: float, values: Sequence[float]) -> float:
+    """What log-odds become by the values of BENDS, if there are any."""
+    if not values:
+        return log_odds
+    last = 0.5 * (len(values) - 1)
+    if abs(log_odds) >= last:
+        return log_odds + (values[-1] - last if log_odds > 0 else values[0] + last)
+    place = min(int(log_odds + last), len(values) - 2)
+    low, high = values[place], values[place + 1]
+    return low + (high - low) * (log_odds + last - place)
 
 
 def log_odds_of(map: NDArray[np.float64], average: NDArray[np.float64]) -> NDArray[np.float64]:

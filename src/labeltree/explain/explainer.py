@@ -59,7 +59,7 @@ class Explainer:
         probability, at_empty = map(self.combination.probability_of, (average, first))
         is_log = probability > 0.0 and at_empty > 0.0  # else there is no logarithm
         unit = LOG if is_log else PROBABILITY
-        slope = self._slope(average, first, is_log=is_log)
+        slope = self._slope((average, first), (probability, at_empty), is_log=is_log)
         parts = tuple(
             ExpertPart(title, part, said, row, self.names)
             for title, part, said in zip(self._titles, self._parts, contributions, strict=True)
@@ -67,16 +67,17 @@ class Explainer:
         shared = shares * slope, rest * slope
         return LabelExplanation(label, probability, at_empty, unit, *shared, parts, row, self.names)
 
-    def _slope(self, average: float, first: float, *, is_log: bool) -> float:
+    def _slope(self, averages: tuple[float, float], become: tuple[float, float], *, is_log: bool) -> float:
         """Of the line between two points of what becomes of an average."""
-        if abs(average - first) <= _NEAR * max(average, first):
-            if average == 0.0:
+        high, low = averages
+        if abs(high - low) <= _NEAR * max(high, low):
+            if high == 0.0:
                 return 1.0
-            middle = 0.5 * (average + first)
-            average, first = min(1.0, middle * (1 + 1e-6)), middle * (1 - 1e-6)
-        high, low = map(self.combination.probability_of, (average, first))
-        change = math.log(high) - math.log(low) if is_log else high - low
-        return change / (average - first)
+            middle = 0.5 * (high + low)
+            high, low = min(1.0, middle * (1 + 1e-6)), middle * (1 - 1e-6)
+            become = self.combination.probability_of(high), self.combination.probability_of(low)
+        change = math.log(become[0]) - math.log(become[1]) if is_log else become[0] - become[1]
+        return change / (high - low)
 
     def why_not(
         self, rows: SparseRows, text: str | None, label: int, instead: list[tuple[str, float]]
