@@ -29,7 +29,7 @@ LAYERS = (
     "metrics nodes",
     "trees",
     "reference experts",
-    "storage/model_file",
+    "storage/model_file explain",
     "model",
     "training",
     "estimator torch",

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,6 +42,11 @@ from labeltree.query import (
 from labeltree.storage.model_file import Parts, parts_of_bytes, parts_to_bytes, read_parts, write_parts
 from labeltree.tree import LabelTree
 from labeltree.wording import counted
+
+if TYPE_CHECKING:
+    from labeltree.explain.explainer import Explainer
+    from labeltree.explain.labels import LabelCard, LabelSearch
+    from labeltree.explain.result import Explanation, WhyNot
 
 Answers = list[list[tuple[str, float]]]  # of each row: labels and probabilities, best first
 
@@ -220,10 +226,7 @@ class Model:
             wanted = [str(label) for label in labels]
         except ValueError as error:  # a number of more digits than Python writes
             raise DataError(f"labels has a number that is no label's name ({error})") from error
-        ids = self.labels.ids(wanted)
-        if len(ids) and ids.min() < 0:
-            unknown = wanted[int(np.argmin(ids))]
-            raise DataError(f"label {show(unknown)} is not among the model's {self.n_labels} labels")
+        ids = self.check_labels(wanted)
         rows = self._rows(X)
         indptr = np.arange(rows.n_rows + 1, dtype=np.int64) * len(ids)
         given = LabelRows(indptr, np.tile(ids, rows.n_rows), self.n_labels)
@@ -305,6 +308,49 @@ class Model:
             **statistics,
         }
 
+    def explain(self, X: Any, label: str | Sequence[str] | None = None, k: int = 3) -> Explanation:
+        """Why a text or row has its labels: the k best, or those given.
+
+        Of each label the shares of words or features in its probability, exact: they sum to log P(X) - log
+        P(empty document). And what each expert says: the path through a tree, similar training rows.
+        """
+        given, rows = self._single(X)
+        if label is None:
+            found = self.best(given, make_query(check_columns(k)), 1)[0][0]
+            ids = found[found >= 0].tolist()
+        else:
+            ids = self.check_labels([label] if isinstance(label, str) else list(map(str, label))).tolist()
+        return self._explainer.explain(rows, self.features.text_of(X), ids)
+
+    def why_not(self, X: Any, label: str) -> WhyNot:
+        """Where on its way through a tree a label was lost, and to which words of a text or row."""
+        given, rows = self._single(X)
+        wanted = int(self.check_labels([str(label)])[0])
+        instead = self.predict(given, 3, threads=1)[0]
+        return self._explainer.why_not(rows, self.features.text_of(X), wanted, instead)
+
+    def label(self, name: str) -> LabelCard:
+        """What the model knows of a label: training rows, labels near it, words that speak for it."""
+        return self._explainer.card(
+            int(self.check_labels([str(name)])[0]), self.n_examples, is_calibrated=self.is_calibrated
+        )
+
+    def find_labels(self, part: str) -> list[tuple[str, int]]:
+        """Labels whose names have a part, in any case, with their training rows; the best matches first."""
+        ids = self._label_search.find(part)
+        return list(zip(self._label_search.names_of(ids), self.label_counts[ids].tolist(), strict=True))
+
+    def check_labels(self, wanted: Sequence[str]) -> NDArray[np.int32]:
+        """The ids of labels; where there is no such label, the error tells names that are near."""
+        ids = self.labels.ids(wanted)
+        if len(ids) and ids.min() < 0:
+            from labeltree.explain.labels import shown
+
+            unknown = wanted[int(np.argmin(ids))]
+            near = shown(self._label_search.near(unknown))
+            raise DataError(f"label {show(unknown)} is not among the model's {self.n_labels} labels{near}")
+        return ids
+
     def save(self, path: str | Path) -> None:
         """Write one file, completely or not at all."""
         write_parts(path, self._parts())
@@ -316,6 +362,27 @@ class Model:
 
     def _parts(self) -> Parts:
         return Parts(**{name: getattr(self, name) for name in Parts._fields})
+
+    @functools.cached_property
+    def _explainer(self) -> Explainer:
+        from labeltree.explain.explainer import Explainer
+        from labeltree.explain.names import Names
+
+        names = Names(self.labels, self.label_counts)
+        return Explainer(self.features, names, self.experts, self.combination)
+
+    @functools.cached_property
+    def _label_search(self) -> LabelSearch:
+        from labeltree.explain.labels import LabelSearch
+
+        return LabelSearch(self.labels, self.label_counts)
+
+    def _single(self, X: Any) -> tuple[SparseRows, SparseRows]:
+        """A single text or row in the model's features, as given and ready for the experts."""
+        given = self.features.single(X)
+        if given.n_rows != 1:
+            raise DataError(f"X must be one text or row, but has {given.n_rows} rows")
+        return given, self.features.prepared(given)
 
     def _rows(self, X: Any) -> SparseRows:
         """X in the model's features, ready for the experts."""

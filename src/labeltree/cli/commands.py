@@ -17,6 +17,8 @@ try:
 
     from labeltree import __version__
     from labeltree.cli.compare import compare_search
+    from labeltree.cli.explain import explain
+    from labeltree.cli.labels import labels
     from labeltree.cli.neighbours import neighbours
     from labeltree.cli.options import (
         GroupedCommand,
@@ -362,6 +364,8 @@ def demo(output: Path | None, documents: int, seed: int, threads: int) -> None:
 
 
 cli.add_command(compare_search)
+cli.add_command(explain)
+cli.add_command(labels)
 cli.add_command(merge)
 cli.add_command(neighbours)
 cli.add_command(plan)

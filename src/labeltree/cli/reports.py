@@ -84,6 +84,16 @@ def neighbour_json(found: Neighbours) -> list[str]:
     ]
 
 
+def label_lines(found: Sequence[tuple[str, int]]) -> list[str]:
+    """A line per label: ``label<TAB>rows``."""
+    return [f"{name.translate(ESCAPES)}\t{n_rows}" for name, n_rows in found]
+
+
+def label_json(found: Sequence[tuple[str, int]]) -> list[str]:
+    """A JSON object per label."""
+    return [json_text({"label": name, "rows": n_rows}) for name, n_rows in found]
+
+
 def given_labels(labels: LabelRows, probabilities: NDArray[np.float32], model: Model) -> tuple[Answers, int]:
     """The known labels of each row with their probabilities, and how many are not known."""
     names, bounds = model.label_names, labels.indptr.tolist()

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from labeltree.data.rows import Arrays, read_only, read_only_rows
 from labeltree.errors import CorruptedModelError
 from labeltree.experts.expert import Above, Expert, Found, Labels, Saved, Trained, empty_found
+from labeltree.experts.explaining.contribution import Contribution
 from labeltree.kernels.check import CANONICAL
 from labeltree.nodes import KINDS, LINKS
 from labeltree.nodes.kind import Parameters, SavedNodes
@@ -41,7 +42,8 @@ class TreeExpert(Expert):
         self.searched_with = nodes, link, *(array.shape[1:] for array in parameters)
         self.is_calibrated = KINDS[nodes].is_calibrated(parameters)
         # Kernels are imported late, but not anew at each call: a call takes microseconds.
-        make_kernels, self.table, self._fields = KINDS[nodes].search(tree, self.parameters, n_features)
+        self.search = KINDS[nodes].search(tree, self.parameters, n_features)
+        make_kernels, self.table, _ = self.search
         self._plain = make_kernels(LINKS[link].kernel)
         self._normalized = make_kernels(LINKS[link].normalized)
 
@@ -95,6 +97,21 @@ class TreeExpert(Expert):
         out, kernels = np.empty(len(labels[1]), np.float32), self.kernels_for(query)
         kernels.labels(self.table, *read_only_rows(arrays), read_only(labels[0]), read_only(labels[1]), out)
         return out
+
+    def explain(self, arrays: Arrays, labels: Sequence[int]) -> list[Contribution]:
+        from labeltree.experts.explaining.paths import explain_paths
+
+        return explain_paths(self, arrays, labels)
+
+    def pulls(self, label: int, place: int | None = None) -> NDArray[np.float64]:
+        from labeltree.experts.explaining.paths import pulls_of_path
+
+        return pulls_of_path(self, label, place)
+
+    def nearest_labels(self, label: int) -> list[tuple[int, float]]:
+        from labeltree.experts.explaining.paths import nearest_labels
+
+        return nearest_labels(self, label)
 
     @property
     def parameter_bytes(self) -> int:

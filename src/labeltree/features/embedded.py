@@ -17,6 +17,7 @@ from labeltree.errors import CorruptedModelError, ModelFileError
 from labeltree.features.embedding import EMBEDDERS
 from labeltree.features.features import Features, Fitted, is_list
 from labeltree.features.joined import Dense, JoinedFeatures, check_norm
+from labeltree.features.splitting import texts_of
 from labeltree.features.strings import StringTable
 from labeltree.features.text import TextFeatures
 from labeltree.storage.space import IN_MEMORY, Space
@@ -65,7 +66,7 @@ class EmbeddedFeatures(JoinedFeatures):
 
         def watched() -> Iterator[Block]:
             for block in content:
-                parts.append(embedder(_texts_of(block, config)))
+                parts.append(embedder(texts_of(block, config)))
                 yield block
 
         fitted = TextFeatures.fit(watched(), config, bad_lines, space)
@@ -94,11 +95,22 @@ class EmbeddedFeatures(JoinedFeatures):
         rows = self.base.given_rows(X)  # which checks X
         return self._join(rows, self.embedded(X))
 
+    def single(self, X: Any) -> SparseRows:
+        return self.given_rows([X] if isinstance(X, str) else X)
+
+    def text_of(self, X: Any) -> str | None:
+        return self.base.text_of(X)
+
+    def read_single(
+        self, source: Source, labels: StringTable, fmt: str, bad_lines: BadLines
+    ) -> Iterator[Any]:
+        return self.base.read_single(source, labels, fmt, bad_lines)
+
     def read(
         self, source: Source, labels: StringTable, fmt: str, bad_lines: BadLines
     ) -> Iterator[tuple[SparseRows, LabelRows]]:
         for block, rows, Y in self.base.read_blocks(source, labels, fmt, bad_lines):
-            yield self._join(rows, self.embedded(_texts_of(block, self.config))), Y
+            yield self._join(rows, self.embedded(texts_of(block, self.config))), Y
 
     def tensors(self) -> dict[str, NDArray]:
         return super().tensors() | {"features.probe": self.probe}
@@ -117,19 +129,3 @@ class EmbeddedFeatures(JoinedFeatures):
         if len(features.probe) not in (0, features.n_dense) or not np.all(np.isfinite(features.probe)):
             raise CorruptedModelError(f"features.probe is not {features.n_dense} finite numbers, or none")
         return features
-
-
-def _texts_of(block: Block, config: Config) -> list[str]:
-    """The texts of a block's good rows, without the labels among their words."""
-    content = block.buffer.tobytes()
-    prefix = config.label_prefix.encode()
-    texts = []
-    for start, end in zip(block.text_start.tolist(), block.text_end.tolist(), strict=True):
-        text = content[start:end]
-        if block.labels_in_text:
-            words = text.split()
-            if prefix in words:  # an empty label: the row is reported elsewhere
-                continue
-            text = b" ".join(word for word in words if not word.startswith(prefix))
-        texts.append(text.decode("utf-8", "replace"))
-    return texts

@@ -20,6 +20,7 @@ from labeltree.data.opening import Source
 from labeltree.data.rows import LabelRows, SparseRows, keep_entries, pointers
 from labeltree.errors import CorruptedModelError, DataError, ParameterError, show
 from labeltree.features.features import Features, Fitted
+from labeltree.features.places import Places
 from labeltree.features.strings import StringTable
 from labeltree.features.text import TextFeatures
 from labeltree.features.vectors import VectorFeatures
@@ -159,6 +160,13 @@ class JoinedFeatures(Features):
     def feature_name(self, column: int) -> str:
         n_base = self.base.n_columns
         return self.base.feature_name(column) if column < n_base else f"number {column - n_base} beside"
+
+    def text_of(self, X: Any) -> str | None:
+        return self.base.text_of(X[0]) if self.recognises(X) else None
+
+    def places(self, text: str) -> Places:
+        """Of the base: a vector beside a text is of all of it."""
+        return self.base.places(text)
 
     def tensors(self) -> dict[str, NDArray]:
         return self.base.tensors() | {"features.n_dense": np.array([self.n_dense], np.int64)}

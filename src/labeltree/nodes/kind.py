@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from labeltree.nodes.links import Link
 
 MAX_LEAVES = 64  # labels below one parent, where there are many
-Parameters: TypeAlias = Any  # a NamedTuple of arrays, of the kind's own
+Parameters: TypeAlias = Any  # a NamedTuple of arrays, of the kind's own; one is `bias` (n_nodes,)
 
 
 class Facts(NamedTuple):
@@ -178,3 +179,25 @@ class NodeKind(ABC):
     @abstractmethod
     def search(self, tree: LabelTree, parameters: Parameters, n_features: int) -> Search:
         """What searches these nodes."""
+
+    def label_probability(self, parameters: Parameters, log_probability: float) -> float:
+        """Of a label whose path has this log-probability, in 64 bits: as a search, which rounds, tells it."""
+        return math.exp(log_probability)
+
+    # For explanations. A node's score is its bias and w·x, whatever a kind keeps of w.
+
+    @abstractmethod
+    def weights(
+        self, search: Search, first: NDArray[np.int32], count: NDArray[np.int32], columns: NDArray[np.int32]
+    ) -> NDArray[np.floating[Any]]:
+        """(sum of count, len(columns)) the weights of ranges of siblings, one after another."""
+
+    @abstractmethod
+    def combined_weights(
+        self, search: Search, first: int, coefficients: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        """(n_features,) the sum of the weights of siblings, from ``first`` on, times these coefficients."""
+
+    @abstractmethod
+    def likeness(self, search: Search, first: int, n: int, node: int) -> NDArray[np.float64]:
+        """(n,) the cosines of the weights of n siblings with those of a node; 0 where one has none."""
