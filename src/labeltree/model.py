@@ -30,6 +30,7 @@ from labeltree.parallel import check_threads
 from labeltree.query import (
     ALL,
     DEFAULT_SEARCH,
+    SET_THRESHOLD,
     WITH_LABELS,
     Query,
     check_columns,
@@ -258,12 +259,13 @@ class Model:
         self, X: Any, Y: Any = None, *, k: int | Sequence[int] = (1, 3, 5), normalize: bool = False,
         search: str = DEFAULT_SEARCH, beam: int | None = None, threads: int = 0, format: str = "auto",
         text_column: str = "text", labels_column: str = "labels", label_separator: str = ";",
-        skip_bad_lines: bool = False,
+        skip_bad_lines: bool = False, threshold: float = SET_THRESHOLD,
     ) -> Measures:  # fmt: skip
         """How good the predictions are, as `labeltree test` says it: a mapping that shows itself as a table.
 
         ``X`` is the path of a data file, or texts or rows, whose true labels are ``Y``: lists of labels, an
-        indicator matrix over the model's labels, or what :meth:`read` gave. ``k`` may be several.
+        indicator matrix over the model's labels, or what :meth:`read` gave. ``k`` may be several. Measures
+        without a k are those of the sets of labels of at least ``threshold``.
         """
         ranks = check_ranks(k)
         query = make_query(ranks[-1], normalize=normalize, search=search, beam=beam)
@@ -275,7 +277,7 @@ class Model:
         else:
             check_in_memory(reading, skip_bad_lines)
             data = given_data_set(self.features.given_rows(X), Y, self.label_names)
-        return measure(self, data, ranks, query, threads)
+        return measure(self, data, ranks, query, threads, threshold)
 
     def inspect(self) -> dict[str, Any]:
         """What `labeltree inspect` shows."""

@@ -21,6 +21,7 @@ DEFAULT_BEAM = 10
 NO_BEAM = 0  # the search opens the best nodes of all levels
 WITH_LABELS = "labels"
 IF_UNKNOWN = (WITH_LABELS, "nothing")  # what a row gets that has no word or feature that the model knows
+SET_THRESHOLD = 0.5  # labels of at least this probability are more likely right than wrong
 ALL = 0  # as a k: no limit but the threshold
 MOST_RANKS = 1_000_000
 _WIDEST = 1 << 31  # more than any tree has nodes, and kernels can count so far
@@ -116,6 +117,14 @@ def check_threshold(threshold: Any) -> np.float32:
     if not 0.0 <= threshold <= 1.0:
         raise ParameterError(f"threshold must be from 0 to 1, but is {show(threshold)}")
     return np.float32(threshold)
+
+
+def check_set_threshold(threshold: Any) -> np.float32:
+    """So where it is what says which labels are a row's set."""
+    least = check_threshold(threshold)
+    if not least > 0.0:
+        raise ParameterError("threshold must be above 0, but is 0: a row's set would have all labels")
+    return least
 
 
 def labels_unknown(if_unknown: Any) -> bool:

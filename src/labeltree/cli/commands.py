@@ -50,7 +50,7 @@ try:
     from labeltree.data.files import find_files
     from labeltree.data.formats import Reading
     from labeltree.errors import LabelTreeError, ParameterError
-    from labeltree.query import make_query
+    from labeltree.query import SET_THRESHOLD, make_query
     from labeltree.storage.card import card_of_options
 except KeyboardInterrupt:  # Ctrl-C right after the start: `main` is not there yet to say so
     sys.stderr.write("Interrupted.\n")
@@ -150,7 +150,19 @@ def train(
     "-k", "ranks", type=Ranks(), default="1,3,5", show_default=True, help="Score the first k labels."
 )
 @json_option
-@click.option("--per-label", type=OutputFile(), metavar="FILE.tsv", help="Write a row per label.")
+@click.option(
+    "--threshold",
+    type=click.FloatRange(0, 1, min_open=True),
+    default=SET_THRESHOLD,
+    show_default=True,
+    help="Also score, as sets, all labels at least this probable.",
+)
+@click.option(
+    "--per-label",
+    type=OutputFile(),
+    metavar="FILE.tsv",
+    help="Write a row per label, those that miss the most rows first, and print advice.",
+)
 @normalize_option
 @search_options
 @reading_options
@@ -161,6 +173,7 @@ def test(
     data: str,
     ranks: tuple[int, ...],
     as_json: bool,
+    threshold: float,
     per_label: Path | None,
     normalize: bool,
     search: str,
@@ -177,10 +190,10 @@ def test(
     if per_label is not None:
         check_output(per_label, inputs=(model, data))
     loaded, rows = load_with_data(model, data, reading, skip_bad_lines=skip_bad_lines)
-    measures = measure(loaded, rows, ranks, query, threads)
+    measures = measure(loaded, rows, ranks, query, threads, threshold)
     print_lines(measures.notices, err=True)
     if per_label is not None:
-        write_per_label(per_label, loaded, measures)
+        print_lines(write_per_label(per_label, loaded, measures), err=True)
     print_lines([json_text(measures)] if as_json else measures.lines())
 
 
