@@ -26,7 +26,7 @@ LAYERS = (
     "query",
     "data",
     "tree features",
-    "metrics nodes",
+    "metrics nodes checking",
     "trees",
     "reference experts",
     "storage/model_file",

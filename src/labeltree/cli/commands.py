@@ -16,6 +16,7 @@ try:
     import click
 
     from labeltree import __version__
+    from labeltree.cli.check import check
     from labeltree.cli.compare import compare_search
     from labeltree.cli.neighbours import neighbours
     from labeltree.cli.options import (
@@ -332,6 +333,7 @@ def demo(output: Path | None, documents: int, seed: int, threads: int) -> None:
         run_demo(click.echo, bar=ProgressBar(), **how)
 
 
+cli.add_command(check)
 cli.add_command(compare_search)
 cli.add_command(neighbours)
 cli.add_command(warm_up)

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labeltree import metrics
+from labeltree.checking.findings import Report
 from labeltree.config import BY_DATA, Config, effective
 from labeltree.data.rows import LabelRows
 from labeltree.experts.held_out import LEAST_ROWS
@@ -59,6 +60,16 @@ def write_per_label(path: Path, model: Model, measures: Measures) -> list[str]:
 
 def _number(value: float) -> str:
     return "" if math.isnan(value) else f"{value:.6g}" if isinstance(value, float) else str(value)
+
+
+def check_lines(report: Report) -> list[str]:
+    """The numbers and findings of a file, or of two."""
+    numbers = [
+        [f"  {name.replace('_', ' ')}", f"{value:,}" if isinstance(value, int) else f"{value:.3g}"]
+        for name, value in report.facts.items()
+    ]
+    lines = [f"- {finding.line()}" for finding in report.findings] or ["- nothing else to remark"]
+    return [f"{report.name}:", *align(numbers), *lines]
 
 
 def prediction_lines(answers: Answers) -> list[str]:
