@@ -30,10 +30,12 @@ try:
         given_parameters,
         input_files,
         json_option,
+        mask_options,
         model_argument,
         normalize_option,
         reading_options,
         refuse_beside,
+        rule_option,
         search_options,
         skip_option,
         threads_option,
@@ -45,13 +47,15 @@ try:
         load_with_data,
         print_lines,
         report_skipped,
+        with_mask,
     )
+    from labeltree.cli.tune import tune
     from labeltree.cli.warm_up import warm_up
     from labeltree.config import Config, ask_config
     from labeltree.data.files import find_files
     from labeltree.data.formats import Reading
     from labeltree.errors import LabelTreeError, ParameterError
-    from labeltree.query import SET_THRESHOLD, make_query
+    from labeltree.query import SET_THRESHOLD, USUAL_K, make_query
     from labeltree.storage.card import card_of_options
 except KeyboardInterrupt:  # Ctrl-C right after the start: `main` is not there yet to say so
     sys.stderr.write("Interrupted.\n")
@@ -166,6 +170,8 @@ def train(
 )
 @normalize_option
 @search_options
+@mask_options
+@rule_option
 @reading_options
 @skip_option
 @threads_option
@@ -179,6 +185,9 @@ def test(
     normalize: bool,
     search: str,
     beam: int | None,
+    only: Path | None,
+    without: Path | None,
+    rule: str,
     reading: Reading,
     skip_bad_lines: bool,
     threads: int,
@@ -191,6 +200,7 @@ def test(
     if per_label is not None:
         check_output(per_label, inputs=(model, data))
     loaded, rows = load_with_data(model, data, reading, skip_bad_lines=skip_bad_lines)
+    query = loaded.ruled(with_mask(loaded, query, only, without), rule)
     measures = measure(loaded, rows, ranks, query, threads, threshold)
     print_lines(measures.notices, err=True)
     if per_label is not None:
@@ -204,8 +214,7 @@ def test(
 @click.option(
     "-k",
     type=click.IntRange(min=0),
-    default=5,
-    show_default=True,
+    show_default="5, or what a rule says",
     help="At most so many labels; 0: no limit.",
 )
 @click.option(
@@ -215,19 +224,24 @@ def test(
 @json_option
 @normalize_option
 @search_options
+@mask_options
+@rule_option
 @reading_options
 @skip_option
 @threads_option
 def predict(
     model: Path,
     input: str,
-    k: int,
+    k: int | None,
     threshold: float,
     if_unknown: str,
     as_json: bool,
     normalize: bool,
     search: str,
     beam: int | None,
+    only: Path | None,
+    without: Path | None,
+    rule: str,
     reading: Reading,
     skip_bad_lines: bool,
     threads: int,
@@ -236,13 +250,15 @@ def predict(
 
     A line of output is LABEL<TAB>PROBABILITY, repeated, the most probable first. Labels in INPUT are ignored.
     """
-    query = make_query(k, threshold, normalize, search, beam, if_unknown)  # before the model is read
+    asked = USUAL_K if k is None else k
+    query = make_query(asked, threshold, normalize, search, beam, if_unknown)  # before the model is read
     from labeltree.cli.reports import prediction_json, prediction_lines
     from labeltree.data.bad_lines import BadLines
     from labeltree.features.reading import stream_rows
     from labeltree.model import load
 
     loaded = load(model)
+    query = loaded.ruled(with_mask(loaded, query, only, without), rule, is_usual=k is None)
     bad_lines = BadLines(skip=skip_bad_lines)
     for rows, _ in stream_rows(loaded.features, loaded.labels, input, reading, bad_lines):
         answers, is_exact = loaded.answer(rows, query, threads)
@@ -336,6 +352,7 @@ def demo(output: Path | None, documents: int, seed: int, threads: int) -> None:
 cli.add_command(check)
 cli.add_command(compare_search)
 cli.add_command(neighbours)
+cli.add_command(tune)
 cli.add_command(warm_up)
 
 

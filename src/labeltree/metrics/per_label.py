@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -64,7 +64,7 @@ def per_label(ids: ArrayLike, probs: ArrayLike, labels: Labels, n_labels: int, k
 
 
 def best_thresholds(
-    ids: NDArray[np.int64],
+    ids: NDArray[Any],
     probabilities: NDArray[np.float64],
     is_hit: NDArray[np.bool_],
     support: NDArray[np.int64],

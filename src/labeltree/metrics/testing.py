@@ -38,10 +38,10 @@ class Measures(Mapping[str, float]):
         counts: LabelCounts,
         found: Found,
         seconds: float,
-        threshold: float = SET_THRESHOLD,
+        threshold: float | None = SET_THRESHOLD,
     ) -> None:
         self.ranks = ranks  # rising
-        self.threshold = threshold  # labels of at least this probability are a row's set
+        self.threshold = threshold  # labels of at least this probability are a row's set; None: a rule says
         self.data = data
         self.ids, self.probabilities, _ = found
         self.notices = counts.notices(data.name)
@@ -79,7 +79,8 @@ class Measures(Mapping[str, float]):
         return f"<table>{table}</table><p>{notes}</p>"
 
     def _table(self) -> list[list[str]]:
-        head = ["", *(f"@{k}" for k in self.ranks), f"p>={self.threshold:g}"]
+        of_sets = "rule" if self.threshold is None else f"p>={self.threshold:g}"
+        head = ["", *(f"@{k}" for k in self.ranks), of_sets]
         body = [
             [metric.title, *(self._cell(name, metric) for name in (*(f"{key}@{k}" for k in self.ranks), key))]
             for key, metric in METRICS.items()
@@ -108,15 +109,22 @@ def measure(
     """Predict the labels of all rows, as many as the largest rank, and compare them with the true ones."""
     threshold = float(check_set_threshold(threshold))
     counts = data.counts("test")
-    rows, labels = data.rows, data.labels
+    rows, labels, rule = data.rows, data.labels, query.rule
+    if rule is not None and rule.k == ALL:  # it says which labels, not in which order
+        query = query._replace(rule=None)
     model.best(first_rows(rows, 2), query, threads)  # loading machine code is no part of the speed ...
     started = time.perf_counter()  # ... and one row would go another way
     found = model.best(rows, query, threads)
     seconds = time.perf_counter() - started
     scores = evaluate(found[0], labels, ranks, model.label_counts, model.n_examples, probs=found[1])
-    sets = _sets_above(model, rows, found, query._replace(threshold=np.float32(threshold)), threads)
+    if rule is not None:
+        decided = model.decided(rows, query._replace(rule=rule, k=ALL), threads)
+        numbers = np.repeat(np.arange(rows.n_rows), np.diff(decided.indptr))
+        sets = LabelRows(*distinct_labels(numbers, decided.indices, rows.n_rows), model.n_labels)
+    else:
+        sets = _sets_above(model, rows, found, query._replace(threshold=np.float32(threshold)), threads)
     scores |= evaluate_sets(sets, labels, model.n_labels)
-    return Measures(scores, ranks, data, counts, found, seconds, threshold)
+    return Measures(scores, ranks, data, counts, found, seconds, None if rule is not None else threshold)
 
 
 def _sets_above(model: Model, rows: SparseRows, found: Found, query: Query, threads: int) -> LabelRows:

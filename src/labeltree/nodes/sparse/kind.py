@@ -119,7 +119,7 @@ class _Sparse(NodeKind):
         chunk = np.repeat(np.arange(len(starts) - 1, dtype=np.int32), np.diff(starts))
         fields = tree_fields(tree, n_features)
         fields |= {"chunk": chunk, "chunk_node": starts, "parameters": parameters}
-        return Search(sparse_kernels, SPARSE_TABLE.table(**fields), fields)
+        return Search(sparse_kernels, SPARSE_TABLE, SPARSE_TABLE.table(**fields), fields)
 
 
 def _cpu_seconds(rows: TrainingRows, shape: Shape, config: Config) -> float:
