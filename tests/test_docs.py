@@ -129,6 +129,8 @@ def test_commands_and_snippets_run(page: Path, folder: Path, monkeypatch: pytest
                 pytest.skip("wordllama is not installed: pip install 'labeltree[embed]'")
             run_command(line, monkeypatch)
         if block.language == "python":
+            if "pyarrow" in block.text:
+                pytest.importorskip("pyarrow", reason="no pyarrow: pip install 'labeltree[parquet]'")
             if "labeltree.torch" in block.text:
                 pytest.importorskip("torch", reason="torch is not installed: pip install 'labeltree[torch]'")
             values = values or taken_for_granted(block.page)

@@ -21,9 +21,9 @@ HEAVY = ("numpy", "numba", "scipy", "sklearn", "safetensors", "tqdm", "llvmlite"
 # A part is a folder or a module; a module named here stands by itself, not with its folder.
 LAYERS = (
     "errors wording table storage/files",
-    "parameter nodes/__init__ trees/__init__",
+    "memory_size parameter nodes/__init__ trees/__init__ storage/space",
     "config parallel kernels storage/__init__ storage/card storage/container storage/tensors storage/upgrade",
-    "query",
+    "query storage/work_dir",
     "data",
     "tree features",
     "metrics nodes checking",
@@ -34,6 +34,7 @@ LAYERS = (
     "model",
     "training",
     "estimator torch",
+    "distributed",
     "cli",
     "__main__",
 )

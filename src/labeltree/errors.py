@@ -33,6 +33,14 @@ class TrainingError(LabelTreeError, RuntimeError):
     """Training cannot go on, for example because the loss is no longer finite."""
 
 
+class WorkDirError(TrainingError):
+    """A work dir holds something else than this training, or something that cannot be used."""
+
+
+class DiskFullError(TrainingError):
+    """The disk that holds the work of a training is full; what is finished stays."""
+
+
 class ModelFileError(LabelTreeError, ValueError):
     """A file cannot be used as a model."""
 

@@ -21,6 +21,8 @@ from labeltree.data.memory import row_weights
 from labeltree.data.rows import LabelRows, pointers
 from labeltree.errors import DataError, ParameterError, show
 from labeltree.features.joined import JoinedFeatures, read_dense
+from labeltree.features.vectors import VectorFeatures
+from labeltree.model import Model
 from labeltree.parameter import Parameter, check_names, parsed, plain
 from labeltree.query import DEFAULT_BEAM, DEFAULT_SEARCH, Query, make_query, query_all
 from labeltree.training.driver import train
@@ -103,7 +105,7 @@ class LabelTreeClassifier(ClassifierMixin, BaseEstimator):
             kept = np.flatnonzero(weights)
             features = _take(features, kept)
             indicator, weights = indicator[kept], weights[kept]
-        values = self._given_parameters()
+        values = self.given_parameters()
         self._query(1)  # what cannot be searched for is told before the training
         # Trained by column numbers, so that lists and matrices of the same labels give the same model.
         names = [str(label) for label in target.classes.tolist()]
@@ -120,7 +122,15 @@ class LabelTreeClassifier(ClassifierMixin, BaseEstimator):
         self.classes_ = target.classes
         self.multilabel_ = target.multilabel
 
-    def _given_parameters(self) -> dict[str, Any]:
+    def with_model(self, model: Model) -> LabelTreeClassifier:
+        """Itself, fitted by what trained a model elsewhere; classes are in the order of its labels."""
+        self.model_, self.multilabel_ = model, True
+        self.classes_ = np.array(model.label_names, object)
+        if model.features.input == VectorFeatures.input:
+            self.n_features_in_ = model.features.n_columns
+        return self
+
+    def given_parameters(self) -> dict[str, Any]:
         """Those that differ from the defaults: scikit-learn sets all of them when it clones."""
         values = {name: parsed(p, getattr(self, name)) for name, p in _CONFIG_PARAMETERS.items()}
         return {name: value for name, value in values.items() if value != _CONFIG_PARAMETERS[name].default}

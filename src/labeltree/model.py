@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from labeltree import __version__
 from labeltree.config import Config
-from labeltree.data.columns import Columns
 from labeltree.data.formats import Reading, check_in_memory
+from labeltree.data.iterables import is_source, open_source
 from labeltree.data.labels import check_label_rows
 from labeltree.data.rows import LabelRows, SparseRows, emptied, without_entries
 from labeltree.decisions.goals import parse_goal
@@ -27,7 +27,7 @@ from labeltree.experts.expert import Expert, Found
 from labeltree.experts.masks import LabelMask, make_mask
 from labeltree.experts.single_row import SingleRow
 from labeltree.features.features import Features, is_list
-from labeltree.features.reading import DataSet, given_data_set, read_data_set
+from labeltree.features.reading import DataSet, given_data_set, read_data_set, source_data_set
 from labeltree.features.strings import StringTable
 from labeltree.metrics.testing import Measures, measure
 from labeltree.parallel import check_threads
@@ -323,7 +323,7 @@ class Model:
         skip_bad_lines: bool = False,
     ) -> tuple[SparseRows, LabelRows, int]:
         """A data file as rows for this model: features, labels (-1: unknown), number of skipped lines."""
-        reading = Reading(format, Columns(text_column, labels_column, label_separator))
+        reading = Reading(format, text_column, labels_column, label_separator)
         data = read_data_set(self.features, self.labels, path, reading, skip_bad_lines=skip_bad_lines)
         return data.rows, data.labels, data.bad_lines.skipped
 
@@ -337,13 +337,14 @@ class Model:
         """How good the predictions are, as `labeltree test` says it: a mapping that shows itself as a table.
 
         ``X`` is the path of a data file, or texts or rows, whose true labels are ``Y``: lists of labels, an
-        indicator matrix over the model's labels, or what :meth:`read` gave. ``k`` may be several. Measures
-        without a k are those of the sets of labels of at least ``threshold``. ``allowed`` and ``without`` are
-        those of :meth:`predict`.
+        indicator matrix over the model's labels, or what :meth:`read` gave; or an iterable of pairs of both,
+        of dicts, or a data set, as :func:`labeltree.train` takes them. ``k`` may be several. Measures
+        without a k are those of the sets of labels of at least ``threshold``, or of a rule; ``allowed``,
+        ``without`` and ``rule`` are those of :meth:`predict`.
         """
         ranks = check_ranks(k)
         query = make_query(ranks[-1], normalize=normalize, search=search, beam=beam)
-        reading = Reading(format, Columns(text_column, labels_column, label_separator))
+        reading = Reading(format, text_column, labels_column, label_separator)
         data = self._data_set(X, Y, reading, skip_bad_lines)
         query = self.ruled(self.masked(query, allowed, without), rule)
         return measure(self, data, ranks, query, threads, threshold)
@@ -356,18 +357,22 @@ class Model:
         """A rule that is good for a measure, fitted to rows that the model was not trained on, and what it
         gains and costs on rows that it was not fitted to. ``model.rule = tuned.rule`` makes it the model's,
         and `save` keeps it. ``X`` and ``Y`` are those of :meth:`test`."""
-        reading = Reading(format, Columns(text_column, labels_column, label_separator))
+        reading = Reading(format, text_column, labels_column, label_separator)
         data = self._data_set(X, Y, reading, skip_bad_lines)
         return tune_rule(self, data, parse_goal(measure, k), threads)
 
     def _data_set(self, X: Any, Y: Any, reading: Reading, skip_bad_lines: bool) -> DataSet:
-        """Of a file or of what is in memory."""
-        if not isinstance(X, (str, Path)):
-            check_in_memory(reading, skip_bad_lines)
-            return given_data_set(self.features.given_rows(X), Y, self.label_names)
-        if Y is not None:
-            raise DataError("Y must be None when X is a file, whose lines have the labels")
-        return read_data_set(self.features, self.labels, X, reading, skip_bad_lines=skip_bad_lines)
+        """Of a file, an iterable, or of what is in memory."""
+        if isinstance(X, (str, Path)):
+            if Y is not None:
+                raise DataError("Y must be None when X is a file, whose lines have the labels")
+            return read_data_set(self.features, self.labels, X, reading, skip_bad_lines=skip_bad_lines)
+        if Y is None and is_source(X):
+            source = open_source(X, reading.check().columns)
+            check_in_memory(reading, skip_bad_lines, has_columns=source.has_columns)
+            return source_data_set(self.features, self.label_names, source)
+        check_in_memory(reading, skip_bad_lines)
+        return given_data_set(self.features.given_rows(X), Y, self.label_names)
 
     def inspect(self) -> dict[str, Any]:
         """What `labeltree inspect` shows."""

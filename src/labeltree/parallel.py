@@ -1,4 +1,7 @@
-"""Our threads: one pool per job, kernels release the GIL, results never depend on the number of threads."""
+"""What a job may use: threads, one pool per job, and room for large arrays.
+
+Kernels release the GIL, and results depend on neither.
+"""
 
 from __future__ import annotations
 
@@ -8,9 +11,12 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from types import TracebackType
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from labeltree.errors import ParameterError, show
+
+if TYPE_CHECKING:
+    from labeltree.storage.space import Space
 
 T = TypeVar("T")
 MOST_THREADS = 4096  # more than any machine has CPUs
@@ -41,10 +47,14 @@ def check_threads(threads: Any) -> int:
 class Pool:
     """Runs a function over items on ``threads`` threads; with one thread it runs them in the caller.
 
-    ``threads=0`` means every available CPU.
+    ``threads=0`` means every available CPU. Large arrays of the job belong into ``space``.
     """
 
-    def __init__(self, threads: int = 0) -> None:
+    def __init__(self, threads: int = 0, space: Space | None = None) -> None:
+        """``space`` is memory, unless it is said."""
+        from labeltree.storage.space import IN_MEMORY  # imports numpy
+
+        self.space = space or IN_MEMORY
         self.threads = check_threads(threads) or available_threads()
         self._executor = ThreadPoolExecutor(self.threads) if self.threads > 1 else None
 

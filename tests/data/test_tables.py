@@ -131,6 +131,8 @@ def test_parquet_has_lists_or_strings_of_labels(tmp_path: Path) -> None:
         ("three", ["3"]),
     ]
     assert read(table(tmp_path, labels=[["a", "b"], []], text=texts)) == expected
+    assert read(table(tmp_path, text=texts, labels=[[], []])) == [("one two", []), ("three", [])]
+    assert read(table(tmp_path, text=texts, labels=[None, None])) == [("one two", []), ("three", [])]
     as_codes = pytest.importorskip("pyarrow").array(texts).dictionary_encode()
     assert read(table(tmp_path, text=as_codes), wants_labels=False) == [("one two", []), ("three", [])]
     assert read(table(tmp_path, text=texts, labels=[0.5, None]), wants_labels=False) == [
@@ -146,10 +148,18 @@ def test_parquet_that_does_not_suit_is_told(tmp_path: Path) -> None:
         read(table(tmp_path, text=[["x"]]), wants_labels=False)
     with pytest.raises(DataError, match=r'the column "labels" is of type struct<'):
         read(table(tmp_path, text=["x"], labels=[{"a": 1}]))
+    with pytest.raises(
+        DataError, match=r'data.parquet: the column "labels" is of type list<.*list<.*name an'
+    ):
+        read(table(tmp_path, text=["x"], labels=[[["a"]]]))
+    with pytest.raises(DataError, match=r'the column "labels" is of type double'):
+        read(table(tmp_path, text=["x"], labels=[0.5]))
     nulls = table(tmp_path, text=["x", None, "y"], labels=[["a"], ["b"], ["c", None]])
     with pytest.raises(DataError, match=r"row 2: the text is null; fill or remove it"):
         read(nulls)
     assert read(nulls, skip=True) == [("x", ["a"])]
+    with pytest.raises(DataError, match=r"row 1: the text is null; fill or remove it"):
+        read(table(tmp_path, text=[None], labels=["a"]))
     broken = written(tmp_path, b"PAR1 and nothing", "broken.parquet")
     with pytest.raises(DataError, match="damaged or no Parquet file"):
         read(broken)
@@ -191,6 +201,23 @@ def test_all_ways_give_the_same_model(tmp_path: Path) -> None:
     contents = {(tmp_path / f"{number}.labeltree").read_bytes() for number in range(len(models))}
     assert len(contents) == 1
     assert models[0].test(table(tmp_path, body=texts, labels=labels), text_column="body")["p@1"] == 1.0
+
+
+def test_empty_shards(tmp_path: Path) -> None:
+    """Those that have no rows add none; those that cannot be read are named."""
+    empty, full = table(tmp_path, "0.parquet", text=[], labels=[]), tmp_path / "rows.csv"
+    with pytest.raises(DataError, match=r"0.parquet: no rows to train on"):
+        labeltree.train(empty)
+    header, nothing = written(tmp_path, "text,labels\n", "1.csv"), written(tmp_path, "", "2.csv")
+    written(tmp_path, "text,labels\none,a\ntwo,b\n", "rows.csv")
+    assert labeltree.train([empty, header, full, nothing]).n_examples == 2
+    written(tmp_path, "", "none.parquet")
+    with pytest.raises(DataError, match=r"none.parquet: damaged or no Parquet file"):
+        labeltree.train([full, tmp_path / "none.parquet"])
+    vectors = written(tmp_path, "1 4 3\n2 3:1\n", "a.txt")
+    for files in ([nothing, vectors], [vectors, nothing]):
+        with pytest.raises(DataError, match=r"2.csv: an empty file, which does not tell its format; remove"):
+            labeltree.train(files)
 
 
 def test_several_files_of_vectors(tmp_path: Path) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -63,6 +65,16 @@ def test_what_fails_leaves_the_old_content(error: type[BaseException], tmp_path:
         write_whole(path, chunks())
     assert path.read_bytes() == b"old"
     assert os.listdir(tmp_path) == ["file"]
+
+
+def test_a_full_disk_is_told_with_the_file(tmp_path: Path) -> None:
+    def chunks() -> Iterator[bytes]:
+        yield b"a beginning"
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with pytest.raises(OSError, match=re.escape(f"No space left on device: '{tmp_path / 'file'}'")):
+        write_whole(tmp_path / "file", chunks())
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_folder_that_is_missing(tmp_path: Path) -> None:

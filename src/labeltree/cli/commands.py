@@ -31,6 +31,7 @@ try:
         input_files,
         json_option,
         mask_options,
+        memory_option,
         model_argument,
         normalize_option,
         reading_options,
@@ -40,12 +41,16 @@ try:
         skip_option,
         threads_option,
         unknown_option,
+        work_dir_option,
     )
+    from labeltree.cli.sharing import merge, plan, work
     from labeltree.cli.signals import Terminated, orderly_end
     from labeltree.cli.steps import (
+        cluster_of,
         help_with_compiling,
         load_with_data,
         print_lines,
+        put_lines,
         report_skipped,
         with_mask,
     )
@@ -82,6 +87,14 @@ def cli() -> None:
 @skip_option
 @threads_option
 @card_option
+@work_dir_option
+@memory_option
+@click.option(
+    "--workers", type=click.IntRange(min=1), metavar="N", help="Train on a Dask cluster of N local processes."
+)
+@click.option(
+    "--scheduler", metavar="ADDRESS", help="Or on the cluster of this scheduler, like tcp://host:8786."
+)
 @click.option("--dry-run", is_flag=True, help="Only estimate memory and model size; without --output.")
 @click.option("-q", "--quiet", is_flag=True, help="Print nothing but errors.")
 @click.option("-v", "--verbose", is_flag=True, help="Print a line per stage and epoch instead of the bar.")
@@ -95,6 +108,10 @@ def train(
     skip_bad_lines: bool,
     threads: int,
     card: tuple[str, ...],
+    work_dir: Path | None,
+    max_memory: int | None,
+    workers: int | None,
+    scheduler: str | None,
     dry_run: bool,
     quiet: bool,
     verbose: bool,
@@ -111,18 +128,13 @@ def train(
     if quiet and verbose:
         raise click.UsageError("-q / --quiet and -v / --verbose exclude each other; give one.", context)
     if dry_run:
-        others = {"--output": output, "--card": card, "--quiet": quiet, "--verbose": verbose}
+        others: dict[str, Any] = {"--output": output, "--card": card, "--quiet": quiet, "--verbose": verbose}
+        others |= {"--work-dir": work_dir, "--max-memory": max_memory}
+        others |= {"--workers": workers, "--scheduler": scheduler}
         refuse_beside("--dry-run, which only estimates", others)
     asked = ask_config(given_parameters(context), preset=preset, file=config_file)
     facts = card_of_options(card)
-    how: dict[str, Any] = dict(
-        config=asked,
-        format=reading.format,
-        text_column=reading.columns.text,
-        labels_column=reading.columns.labels,
-        label_separator=reading.columns.separator,
-        skip_bad_lines=skip_bad_lines,
-    )
+    how: dict[str, Any] = dict(config=asked, skip_bad_lines=skip_bad_lines, **reading._asdict())
     files = find_files(data)
     if dry_run:
         from labeltree.cli.reports import estimate_lines
@@ -136,12 +148,20 @@ def train(
     started = time.perf_counter()
     from labeltree.cli.reports import training_lines
     from labeltree.training import driver
+    from labeltree.training.kept_rows import remove_work
     from labeltree.training.progress import ProgressBar
 
+    if work_dir is None and (max_memory or workers or scheduler):
+        work_dir = output.with_name(f"{output.name}.work")
+    if work_dir is not None and work_dir.resolve() == output.resolve():
+        raise ParameterError(f"--work-dir {work_dir}: is --output too; give a folder of its own")
     helped = help_with_compiling(asked.config, threads=threads, quiet=quiet)
-    with helped, ProgressBar(quiet=quiet, verbose=verbose) as bar:
-        model = driver.train(files, **how, threads=threads, callback=bar, card=facts)
+    with cluster_of(workers, scheduler) as client, helped, ProgressBar(quiet=quiet, verbose=verbose) as bar:
+        means: dict[str, Any] = dict(threads=threads, work_dir=work_dir, max_memory=max_memory, client=client)
+        model = driver.train(files, **how, **means, callback=bar, card=facts)
     model.save(output)
+    if work_dir is not None:
+        remove_work(work_dir)
     if not quiet:
         report_skipped(model.skipped_lines, model.skipped_messages)
         seconds = time.perf_counter() - started
@@ -220,6 +240,13 @@ def test(
 @click.option(
     "--threshold", type=click.FloatRange(0, 1), default=0.0, help="Only labels at least this probable."
 )
+@click.option(
+    "-o",
+    "--output",
+    type=OutputFile(),
+    metavar="FILE",
+    help="Write to a file, all or nothing; named .parquet: a table of row, labels and probabilities.",
+)
 @unknown_option
 @json_option
 @normalize_option
@@ -234,6 +261,7 @@ def predict(
     input: str,
     k: int | None,
     threshold: float,
+    output: Path | None,
     if_unknown: str,
     as_json: bool,
     normalize: bool,
@@ -246,7 +274,7 @@ def predict(
     skip_bad_lines: bool,
     threads: int,
 ) -> None:
-    """Print the most probable labels of each line of INPUT, one line per line.
+    """Print the most probable labels of each line of INPUT, one line per line, or write them to FILE.
 
     A line of output is LABEL<TAB>PROBABILITY, repeated, the most probable first. Labels in INPUT are ignored.
     """
@@ -254,18 +282,30 @@ def predict(
     query = make_query(asked, threshold, normalize, search, beam, if_unknown)  # before the model is read
     from labeltree.cli.reports import prediction_json, prediction_lines
     from labeltree.data.bad_lines import BadLines
+    from labeltree.data.predictions import is_table, write_predictions
     from labeltree.features.reading import stream_rows
     from labeltree.model import load
 
-    loaded = load(model)
+    if output is not None:
+        check_output(output, inputs=(model, input))
+    table = output if output is not None and is_table(output) else None
+    if table is not None:
+        refuse_beside(f"--output {table}, which is a table", {"--json": as_json})
+        if skip_bad_lines:
+            raise ParameterError(
+                f"--skip-bad-lines is not for --output {table}: the table numbers the rows, and lines that "
+                "are left out would have no number; repair them"
+            )
+    loaded, bad_lines = load(model), BadLines(skip=skip_bad_lines)
     query = loaded.ruled(with_mask(loaded, query, only, without), rule, is_usual=k is None)
-    bad_lines = BadLines(skip=skip_bad_lines)
-    for rows, _ in stream_rows(loaded.features, loaded.labels, input, reading, bad_lines):
-        answers, is_exact = loaded.answer(rows, query, threads)
-        if as_json:
-            print_lines(prediction_json(answers, loaded.knows(rows), is_exact))
-        else:
-            print_lines(prediction_lines(answers))
+    parts = (rows for rows, _ in stream_rows(loaded.features, loaded.labels, input, reading, bad_lines))
+    found = ((rows, *loaded.answer(rows, query, threads)) for rows in parts)
+    if table is not None:
+        write_predictions(table, (answers for _, answers, _ in found))
+    elif as_json:
+        put_lines((prediction_json(each, loaded.knows(rows), exact) for rows, each, exact in found), output)
+    else:
+        put_lines((prediction_lines(answers) for _, answers, _ in found), output)
     report_skipped(bad_lines.skipped, bad_lines.messages)
 
 
@@ -351,9 +391,12 @@ def demo(output: Path | None, documents: int, seed: int, threads: int) -> None:
 
 cli.add_command(check)
 cli.add_command(compare_search)
+cli.add_command(merge)
 cli.add_command(neighbours)
+cli.add_command(plan)
 cli.add_command(tune)
 cli.add_command(warm_up)
+cli.add_command(work)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

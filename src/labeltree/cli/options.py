@@ -15,9 +15,9 @@ import click
 from click.core import ParameterSource
 
 from labeltree.config import PRESETS, Config, parameters
-from labeltree.data.columns import Columns
-from labeltree.data.formats import Reading, format_choices
+from labeltree.data.formats import USUAL_READING, Reading, format_choices
 from labeltree.errors import ParameterError
+from labeltree.memory_size import check_memory
 from labeltree.parallel import MOST_THREADS
 from labeltree.parameter import Parameter, needed
 from labeltree.query import (
@@ -51,6 +51,15 @@ class LiveChoice(click.Choice):
         """Click sets them once and for all, which is not wanted."""
 
 
+class MemorySize(click.ParamType):
+    """Bytes, as people write them."""
+
+    name = "size"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        return value if isinstance(value, int) else check_memory(str(value))
+
+
 model_argument = click.argument("model", type=click.Path(path_type=Path))
 threads_option = click.option(
     "--threads",
@@ -69,16 +78,19 @@ _READING_OPTIONS = (
     ),
     click.option(
         "--text-column",
-        default=Columns().text,
+        default=USUAL_READING.text_column,
         show_default=True,
         help="Of CSV and Parquet files the column with the texts.",
     ),
     click.option(
-        "--labels-column", default=Columns().labels, show_default=True, help="And the one with the labels."
+        "--labels-column",
+        default=USUAL_READING.labels_column,
+        show_default=True,
+        help="And the one with the labels.",
     ),
     click.option(
         "--label-separator",
-        default=Columns().separator,
+        default=USUAL_READING.label_separator,
         show_default=True,
         help="What stands between labels where they are one string.",
     ),
@@ -96,6 +108,18 @@ unknown_option = click.option(
     default=WITH_LABELS,
     show_default=True,
     help="What a row gets that has no word or feature which the model knows: the labels of any row, or none.",
+)
+work_dir_option = click.option(
+    "--work-dir",
+    type=click.Path(file_okay=False, path_type=Path),
+    metavar="DIR",
+    help="Keep rows and finished work here: for data larger than memory, and to go on after an end.",
+)
+memory_option = click.option(
+    "--max-memory",
+    type=MemorySize(),
+    metavar="SIZE",
+    help="Of the process, like 2GB; what is beyond is on the disk (--work-dir, or MODEL.work).",
 )
 card_option = click.option(
     "--card",
@@ -144,16 +168,9 @@ def reading_options(command: Command) -> Command:
     """How data files are read, which the command gets as ``reading``."""
 
     @functools.wraps(command)
-    def with_reading(
-        *arguments: Any,
-        format: str,
-        text_column: str,
-        labels_column: str,
-        label_separator: str,
-        **others: Any,
-    ) -> Any:
-        columns = Columns(text_column, labels_column, label_separator)
-        return command(*arguments, reading=Reading(format, columns).check(), **others)
+    def with_reading(*arguments: Any, **options: Any) -> Any:
+        reading = Reading(*(options.pop(name) for name in Reading._fields))
+        return command(*arguments, reading=reading.check(), **options)
 
     made: Any = with_reading
     for option in reversed(_READING_OPTIONS):

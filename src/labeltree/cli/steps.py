@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
+
+from labeltree.errors import ParameterError
 
 if TYPE_CHECKING:
     from labeltree.config import Config
@@ -42,8 +44,22 @@ def with_mask(model: Model, query: Query, only: Path | None, without: Path | Non
 
 def print_lines(lines: Sequence[str], *, err: bool = False) -> None:
     """Write UTF-8 whatever the locale, and at once: whoever reads the pipe may be waiting."""
-    content = "".join(f"{line}\n" for line in lines)
-    click.echo(content.encode("utf-8", "surrogateescape"), nl=False, err=err)
+    click.echo(_encoded(lines), nl=False, err=err)
+
+
+def put_lines(parts: Iterable[Sequence[str]], output: Path | None) -> None:
+    """Print lines as they come, or make a file of them all."""
+    if output is None:
+        for lines in parts:
+            print_lines(lines)
+        return
+    from labeltree.storage.files import write_whole
+
+    write_whole(output, map(_encoded, parts))
+
+
+def _encoded(lines: Sequence[str]) -> bytes:
+    return "".join(f"{line}\n" for line in lines).encode("utf-8", "surrogateescape")
 
 
 def report_skipped(n_lines: int, messages: Sequence[str]) -> None:
@@ -51,6 +67,20 @@ def report_skipped(n_lines: int, messages: Sequence[str]) -> None:
         from labeltree.data.bad_lines import skipped_lines
 
         print_lines(skipped_lines(n_lines, messages), err=True)
+
+
+@contextmanager
+def cluster_of(workers: int | None, scheduler: str | None) -> Iterator[Any]:
+    """A client of the cluster that options ask for; None where they ask for none."""
+    if workers is None and scheduler is None:
+        yield None
+        return
+    if workers is not None and scheduler is not None:
+        raise ParameterError("--workers and --scheduler exclude each other; give one")
+    from labeltree.distributed.clusters import open_client
+
+    with open_client(workers or 0, scheduler) as client:
+        yield client
 
 
 @contextmanager

@@ -13,16 +13,14 @@ from typing import NamedTuple
 import numpy as np
 
 from labeltree.data.bad_lines import BadLines, line_message
-from labeltree.data.columns import Columns, cells_of
+from labeltree.data.columns import Columns, cells_of, find_columns
 from labeltree.data.formats import UTF8_MARK, TextFormat
 from labeltree.data.memory import BLOCK_ROWS, join_texts
 from labeltree.data.opening import Source
 from labeltree.data.rows import Block, pointers
-from labeltree.errors import DataError, show
 
 _DELIMITERS = "\t,;"
 _LONGEST_FIELD = 1 << 26  # a quote that nobody closes would take in all lines after it
-_SHOWN_COLUMNS = 20
 
 
 class Record(NamedTuple):
@@ -153,23 +151,6 @@ def _split_header(line: str, text: str) -> tuple[str, list[str]]:
         tried.append((delimiter, [name.strip() for name in names]))
     found = [each for each in tried if text in each[1]]
     return (found or sorted(tried, key=lambda each: -len(each[1])) or [(",", [])])[0]
-
-
-def find_columns(source: Source, names: list[str]) -> tuple[int, int | None]:
-    """The places of texts and labels; None where labels are not wanted."""
-    wanted = [("text", source.columns.text), ("labels", source.columns.labels)]
-    places = []
-    for what, column in wanted if source.wants_labels else wanted[:1]:
-        if names.count(column) != 1:
-            problem = "no column" if column not in names else "more than one column"
-            shown = ", ".join(show(name) for name in names[:_SHOWN_COLUMNS])
-            shown += ", ..." * (len(names) > _SHOWN_COLUMNS)
-            raise DataError(
-                f"{source.name}: {problem} {show(column)}, which should have the {what}; it has "
-                f"{shown or 'none'}; name one with {what}_column (--{what}-column)"
-            )
-        places.append(names.index(column))
-    return places[0], places[1] if source.wants_labels else None
 
 
 def _report(source: Source, line: int, reason: str, value: str, fix: str, bad_lines: BadLines) -> None:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from labeltree.data.bad_lines import BadLines
     from labeltree.data.opening import Source
     from labeltree.data.rows import Block, LabelRows, SparseRows
+    from labeltree.storage.space import Space
 
 UTF8_MARK = b"\xef\xbb\xbf"
 
@@ -26,10 +27,16 @@ _COMPRESSED = (".gz", ".xz")
 
 
 class Reading(NamedTuple):
-    """How files are to be read."""
+    """How data is to be read: what callers give under the same names."""
 
     format: str = "auto"
-    columns: Columns = Columns()
+    text_column: str = Columns().text
+    labels_column: str = Columns().labels
+    label_separator: str = Columns().separator
+
+    @property
+    def columns(self) -> Columns:
+        return Columns(*self[1:])
 
     def check(self) -> Reading:
         """Itself, or an error that says what is wrong with it."""
@@ -73,7 +80,7 @@ class Format(ABC):
         need them.
         """
 
-    def joined(self, contents: Iterator[Any]) -> Any:
+    def joined(self, contents: Iterator[Any], space: Space) -> Any:
         """The contents of several files of this input, one after another, as that of one."""
         content = next(contents)
         for _ in contents:
@@ -101,7 +108,7 @@ class TextFormat(Format):
 
         return self.blocks(source, bad_lines, BLOCK_BYTES)
 
-    def joined(self, contents: Iterator[Iterator[Block]]) -> Iterator[Block]:
+    def joined(self, contents: Iterator[Iterator[Block]], space: Space) -> Iterator[Block]:
         return chain.from_iterable(contents)
 
 
@@ -116,13 +123,15 @@ class VectorFormat(Format):
     ) -> tuple[SparseRows, LabelRows]:
         """All rows; labels that the model does not know are -1."""
 
-    def joined(self, contents: Iterator[tuple[SparseRows, LabelRows]]) -> tuple[SparseRows, LabelRows]:
+    def joined(
+        self, contents: Iterator[tuple[SparseRows, LabelRows]], space: Space
+    ) -> tuple[SparseRows, LabelRows]:
         """Numbers of features and labels mean the same in all files; the largest ones count."""
         from labeltree.data.rows import join_labels, join_rows  # imports numpy
 
         rows, labels = zip(*contents, strict=True)
         n_columns, n_labels = max(part.n_columns for part in rows), max(part.n_labels for part in labels)
-        return join_rows(rows, n_columns), join_labels(labels, n_labels)
+        return join_rows(rows, n_columns, space), join_labels(labels, n_labels)
 
 
 # In the order in which they are asked whether a file is theirs.
@@ -199,16 +208,11 @@ def check_format(fmt: str) -> str:
     return fmt
 
 
-def check_in_memory(reading: Reading, skip_bad_lines: bool) -> None:
-    """Refuse what says how a file is to be read, where there is none."""
-    columns, usual = reading.check().columns, Columns()
-    for name, value, default in (
-        ("format", reading.format, "auto"),
-        ("text_column", columns.text, usual.text),
-        ("labels_column", columns.labels, usual.labels),
-        ("label_separator", columns.separator, usual.separator),
-        ("skip_bad_lines", skip_bad_lines, False),
-    ):
+def check_in_memory(reading: Reading, skip_bad_lines: bool, *, has_columns: bool = False) -> None:
+    """Refuse what says how a file is to be read, where there is none; rows in memory may have columns."""
+    given = (*zip(Reading._fields, reading.check(), USUAL_READING, strict=True),)
+    refused = given[:1] if has_columns else given
+    for name, value, default in (*refused, ("skip_bad_lines", skip_bad_lines, False)):
         if value != default:
             raise ParameterError(
                 f"{name}={said(value)} has no effect where X is in memory: it needs the path of a file as X; "

@@ -13,26 +13,31 @@ from labeltree.errors import DataError, show
 
 
 def label_rows(
-    Y: Any, names: Sequence[str] | None = None, *, n_rows: int | None = None
+    Y: Any, names: Sequence[str] | None = None, *, n_rows: int | None = None, first_row: int = 0
 ) -> tuple[LabelRows, list[str]]:
     """The label ids of each row, and the names of the ids.
 
     ``Y`` is a list of lists of labels (strings or integers), or an indicator matrix (SciPy sparse or 2-D
     NumPy) of 0 and 1. Given ``names`` (a model's), ids are positions in it and unknown labels are -1; else
     lists number labels in the order they appear, and matrices name them by their column. ``n_rows`` is the
-    number of rows of X.
+    number of rows of X. Messages count rows from ``first_row``.
     """
     if names is not None:
         names = check_names(names)
-    is_matrix = is_sparse(Y) or (isinstance(Y, np.ndarray) and Y.ndim == 2 and Y.dtype.kind not in "OUS")
-    if is_matrix:
-        rows, found = _rows_of_indicator(Y, names)
+    if is_indicator(Y):
+        rows = rows_of_indicator(Y, None if names is None else len(names))
+        found = [str(column) for column in range(rows.n_labels)] if names is None else names
     else:
-        flat, lengths = _flatten_labels(Y)
+        flat, lengths = _flatten_labels(Y, first_row)
         rows, found = _rows_of_lists(flat, lengths, names)
     if n_rows is not None and rows.n_rows != n_rows:
         raise DataError(f"X has {n_rows} rows, but Y has {rows.n_rows}; give each row of X its labels")
     return rows, found
+
+
+def is_indicator(Y: Any) -> bool:
+    """Whether Y is a matrix, and no lists."""
+    return is_sparse(Y) or (isinstance(Y, np.ndarray) and Y.ndim == 2 and Y.dtype.kind not in "OUS")
 
 
 def check_label_rows(labels: LabelRows, n_rows: int, n_labels: int) -> None:
@@ -43,13 +48,13 @@ def check_label_rows(labels: LabelRows, n_rows: int, n_labels: int) -> None:
         raise DataError(f"label id {labels.indices.max()} is not below {n_labels}")
 
 
-def _flatten_labels(Y: Any) -> tuple[list[str], list[int]]:
+def _flatten_labels(Y: Any, first_row: int) -> tuple[list[str], list[int]]:
     """The names of all labels of all rows, and how many each row has."""
     if isinstance(Y, (str, bytes)) or not isinstance(Y, Iterable):
         raise DataError(f"Y must be a list of lists of labels or a matrix, but is {show(Y)}")
     flat: list[str] = []
     lengths: list[int] = []
-    for row, labels in enumerate(Y):
+    for row, labels in enumerate(Y, first_row):
         if type(labels) is not list:
             labels = _label_list(labels, row)
         for label in labels:
@@ -141,11 +146,11 @@ def _check_unicode(names: list[str], place: str) -> None:
         ) from error
 
 
-def _rows_of_indicator(Y: Any, names: Sequence[str] | None) -> tuple[LabelRows, list[str]]:
+def rows_of_indicator(Y: Any, n_labels: int | None = None) -> LabelRows:
+    """The columns that are 1 in each row, of so many if that is known."""
     matrix = sparse_rows(Y, name="Y")
-    found = [str(column) for column in range(matrix.n_columns)] if names is None else list(names)
-    if len(found) != matrix.n_columns:
-        raise DataError(f"Y has {matrix.n_columns} columns, but there are {len(found)} labels")
+    if n_labels not in (None, matrix.n_columns):
+        raise DataError(f"Y has {matrix.n_columns} columns, but there are {n_labels} labels")
     wrong = np.flatnonzero((matrix.values != 0) & (matrix.values != 1))
     if len(wrong):
         position = wrong[0]
@@ -155,4 +160,4 @@ def _rows_of_indicator(Y: Any, names: Sequence[str] | None) -> tuple[LabelRows, 
             f"is {matrix.values[position]:g}; give lists of labels instead"
         )
     keep = matrix.values != 0
-    return LabelRows(pointers(keep)[matrix.indptr], matrix.indices[keep], matrix.n_columns), found
+    return LabelRows(pointers(keep)[matrix.indptr], matrix.indices[keep], matrix.n_columns)

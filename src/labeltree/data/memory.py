@@ -37,7 +37,7 @@ def texts_to_block(texts: Iterable[str], *, first_row: int = 0) -> Block:
     try:
         start, end, buffer = join_texts(texts)
     except (TypeError, UnicodeEncodeError) as error:
-        raise DataError(_bad_text(texts, first_row)) from error
+        raise DataError(bad_text(texts, first_row)) from error
     return Block(
         source=_SOURCE,
         buffer=buffer,
@@ -68,7 +68,8 @@ def join_texts(
     return start, bounds[1:], buffer
 
 
-def _bad_text(texts: list[Any], first_row: int) -> str:
+def bad_text(texts: list[Any], first_row: int) -> str:
+    """What is wrong with the first text that is none."""
     for row, text in enumerate(texts):
         place = f"X, row {first_row + row}"
         if not isinstance(text, str):

@@ -22,6 +22,7 @@ from labeltree.data.columns import Columns
 from labeltree.data.xz import XzStreams
 from labeltree.errors import DataError
 from labeltree.kernels.scan.lines import find_last_newline
+from labeltree.storage.space import IN_MEMORY, Space
 
 BLOCK_BYTES = 1 << 22
 
@@ -65,7 +66,8 @@ class Source:
     """An opened file or standard input (``-``), decompressed; ``first_bytes`` shows how it begins.
 
     ``columns`` are those of a table, which must have labels if they are wanted; ``progress`` hears before a
-    block which fraction of a file has been read, as it lies on the disk.
+    block which fraction of a file has been read, as it lies on the disk. Rows that a format hands over all at
+    once belong into ``space``.
     """
 
     def __init__(
@@ -75,8 +77,10 @@ class Source:
         columns: Columns = _USUAL_COLUMNS,
         wants_labels: bool = False,
         progress: Callable[[float], None] | None = None,
+        space: Space = IN_MEMORY,
     ) -> None:
         self.path, self.columns, self.wants_labels = str(path), columns, wants_labels
+        self.space = space
         self.name = "standard input" if self.path == "-" else self.path
         self._progress = progress
         self._raw = _open_raw(self.path)

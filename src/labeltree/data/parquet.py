@@ -7,8 +7,8 @@ from contextlib import contextmanager
 from typing import Any
 
 from labeltree.data.bad_lines import BadLines
-from labeltree.data.columns import Columns, cells_of
-from labeltree.data.csv import Record, block_of_records, find_columns
+from labeltree.data.columns import Columns, Table, cells_of, find_columns
+from labeltree.data.csv import Record, block_of_records
 from labeltree.data.formats import TextFormat
 from labeltree.data.memory import BLOCK_ROWS
 from labeltree.data.opening import Source
@@ -35,27 +35,30 @@ class _Parquet(TextFormat):
 
     def blocks(self, source: Source, bad_lines: BadLines, block_bytes: int) -> Iterator[Block]:
         with source, _reading(source) as file:
-            find_columns(source, file.schema_arrow.names)
-            _check_types(source, file.schema_arrow)
-            wanted = list(source.columns[: 2 if source.wants_labels else 1])
+            wanted = check_schema(source, file.schema_arrow)
             first_row, n_rows = 1, max(1, file.metadata.num_rows)
             for batch in file.iter_batches(batch_size=BLOCK_ROWS, columns=wanted):
-                yield block_of_records(source.name, _records(source, batch, first_row, bad_lines))
+                yield block_of_records(source.name, read_batch(source, batch, first_row, bad_lines))
                 first_row += batch.num_rows
                 source.tell_progress(first_row / n_rows)
 
 
-@contextmanager
-def _reading(source: Source) -> Iterator[Any]:
-    """The opened file; whatever pyarrow finds wrong with it is told with its name."""
+def import_pyarrow(file: str) -> tuple[Any, Any]:
+    """The package, and its part for the Parquet file that needs it."""
     try:
         import pyarrow
         from pyarrow import parquet
     except ImportError as error:
         raise MissingPackageError(
-            f"{source.name}: Parquet files need pyarrow, which is not installed: "
-            "pip install 'labeltree[parquet]'"
+            f"{file}: Parquet files need pyarrow, which is not installed: pip install 'labeltree[parquet]'"
         ) from error
+    return pyarrow, parquet
+
+
+@contextmanager
+def _reading(source: Source) -> Iterator[Any]:
+    """The opened file; whatever pyarrow finds wrong with it is told with its name."""
+    pyarrow, parquet = import_pyarrow(source.name)
     if source.path == "-":
         raise DataError("standard input: a Parquet file cannot be read from a pipe; give its name")
     if source.is_compressed:
@@ -69,9 +72,10 @@ def _reading(source: Source) -> Iterator[Any]:
         ) from error
 
 
-def _check_types(source: Source, schema: Any) -> None:
-    """Texts are strings, labels strings or numbers or lists of them."""
+def check_schema(source: Table, schema: Any) -> list[str]:
+    """The names of the columns to read: texts are strings, labels strings or numbers or lists of them."""
     columns = source.columns
+    find_columns(source, schema.names)
     kind = schema.field(columns.text).type
     if not _is_string(kind):
         raise DataError(
@@ -79,7 +83,7 @@ def _check_types(source: Source, schema: Any) -> None:
             "name another one with text_column (--text-column)"
         )
     if not source.wants_labels:
-        return
+        return [columns.text]
     from pyarrow import types
 
     kind = schema.field(columns.labels).type
@@ -90,16 +94,19 @@ def _check_types(source: Source, schema: Any) -> None:
             f'{source.name}: the column "{columns.labels}" is of type {kind}, but labels are strings or '
             "whole numbers, or lists of them; name another one with labels_column (--labels-column)"
         )
+    return [columns.text, columns.labels]
 
 
 def _is_string(kind: Any) -> bool:
+    """Nulls may be strings too: writers that saw nothing else, as of an empty shard, know no type."""
     from pyarrow import types
 
     value = kind.value_type if types.is_dictionary(kind) else kind
-    return bool(types.is_string(value) or types.is_large_string(value))
+    return bool(types.is_string(value) or types.is_large_string(value) or types.is_null(value))
 
 
-def _records(source: Source, batch: Any, first_row: int, bad_lines: BadLines) -> list[Record]:
+def read_batch(source: Table, batch: Any, first_row: int, bad_lines: BadLines) -> list[Record]:
+    """The rows of some of pyarrow's, numbered from the first on."""
     columns = source.columns  # which may stand in any order
     texts = batch.column(columns.text).to_pylist()
     labels = batch.column(columns.labels).to_pylist() if source.wants_labels else [None] * len(texts)

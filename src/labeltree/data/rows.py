@@ -8,6 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from labeltree.storage.space import IN_MEMORY, Space
+
 Arrays = tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32]]  # indptr, indices, values
 
 
@@ -113,14 +115,14 @@ def first_rows(rows: SparseRows, n: int) -> SparseRows:
     return SparseRows(indptr, rows.indices[: indptr[-1]], rows.values[: indptr[-1]], rows.n_columns)
 
 
-def join_rows(parts: Sequence[SparseRows], n_columns: int) -> SparseRows:
+def join_rows(parts: Sequence[SparseRows], n_columns: int, space: Space = IN_MEMORY) -> SparseRows:
     """The rows of all parts, one after another."""
     if len(parts) == 1:
         return parts[0]
     return SparseRows(
         _joined_pointers([part.indptr for part in parts]),
-        np.concatenate([np.empty(0, np.int32), *(part.indices for part in parts)]),
-        np.concatenate([np.empty(0, np.float32), *(part.values for part in parts)]),
+        space.joined([part.indices for part in parts], np.int32),
+        space.joined([part.values for part in parts], np.float32),
         n_columns,
     )
 
@@ -135,6 +137,30 @@ def join_labels(parts: Sequence[LabelRows], n_labels: int) -> LabelRows:
 
 def _joined_pointers(indptrs: list[NDArray[np.int64]]) -> NDArray[np.int64]:
     return pointers(np.concatenate([np.empty(0, np.int64), *(np.diff(indptr) for indptr in indptrs)]))
+
+
+class RowParts:
+    """Rows that come in parts; together they are as large again, so parts are let go when they are joined."""
+
+    def __init__(self, space: Space = IN_MEMORY) -> None:
+        self._space = space
+        self._lengths: list[NDArray[np.int64]] = [np.empty(0, np.int64)]
+        self._indices: list[NDArray[np.int32]] = []
+        self._values: list[NDArray[np.float32]] = []
+
+    def add(
+        self, lengths: NDArray[np.int64], indices: NDArray[np.int32], values: NDArray[np.float32]
+    ) -> None:
+        """Rows of these lengths; arrays that nobody else changes."""
+        self._lengths.append(lengths)
+        self._indices.append(self._space.kept(indices))
+        self._values.append(self._space.kept(values))
+
+    def rows(self, n_columns: int) -> SparseRows:
+        """All of them; then there are none."""
+        indptr = pointers(np.concatenate(self._lengths))
+        indices = self._space.joined(self._indices, np.int32)
+        return SparseRows(indptr, indices, self._space.joined(self._values, np.float32), n_columns)
 
 
 class Block(NamedTuple):

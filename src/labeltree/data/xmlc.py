@@ -15,7 +15,7 @@ from labeltree.data.bad_lines import BadLines, shorten
 from labeltree.data.formats import UTF8_MARK, VectorFormat
 from labeltree.data.lines import REASONS, Lines, Problem, Reasons, explain_status, line_blocks, report_lines
 from labeltree.data.opening import BLOCK_BYTES, Source
-from labeltree.data.rows import LabelRows, SparseRows, join_labels, join_rows, pointers
+from labeltree.data.rows import LabelRows, RowParts, SparseRows, join_labels, pointers
 from labeltree.errors import DataError
 from labeltree.kernels.scan import lines as scan
 from labeltree.kernels.scan import xmlc as scan_xmlc
@@ -88,11 +88,12 @@ def read_xmlc(
             n_labels=found.n_labels,
             n_known_labels=found.n_labels if n_labels is None else n_labels,
         )
-        parts = list(_read_parts(source, found, limits, bad_lines, block_bytes))
+        features, labels = RowParts(source.space), list[LabelRows]()
+        for part in _read_parts(source, found, limits, bad_lines, block_bytes):
+            features.add(part.lengths, part.indices, part.values)
+            labels.append(LabelRows(pointers(part.label_lengths), part.labels, limits.n_known_labels))
     width = found.n_columns if n_columns is None else n_columns
-    features = [SparseRows(pointers(part.lengths), part.indices, part.values, width) for part in parts]
-    labels = [LabelRows(pointers(part.label_lengths), part.labels, limits.n_known_labels) for part in parts]
-    return join_rows(features, width), join_labels(labels, limits.n_known_labels)
+    return features.rows(width), join_labels(labels, limits.n_known_labels)
 
 
 def _read_header(source: Source, n_columns: int | None, n_labels: int | None) -> _Header:

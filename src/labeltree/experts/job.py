@@ -10,6 +10,7 @@ from labeltree.data.rows import TrainingRows
 from labeltree.experts.held_out import HeldOut
 from labeltree.nodes.kind import Facts
 from labeltree.parallel import Pool
+from labeltree.storage.work_dir import WorkDir
 
 if TYPE_CHECKING:
     from labeltree.training.needs import Estimate
@@ -51,6 +52,14 @@ class ExpertNeeds(NamedTuple):
     times_of_default: float = 1.0  # how many times as long as with the default parameters for trees
 
 
+class Work(NamedTuple):
+    """Where a training keeps what is finished."""
+
+    folder: WorkDir
+    # Who does the parts of a fit, as :class:`~labeltree.nodes.kind.Parts` has it; None: this process.
+    elsewhere: Callable[[str, Sequence[int], Callable[[int], None]], None] | None = None
+
+
 class TrainingJob(NamedTuple):
     """Data, parameters and means of one training."""
 
@@ -63,3 +72,4 @@ class TrainingJob(NamedTuple):
     n_compared: int  # columns by which rows are similar, the first ones
     pool: Pool
     report: Callback = lambda progress: None
+    work: Work | None = None  # None: nothing is kept before the end

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from labeltree.data.rows import Arrays, LabelRows, SparseRows, keep_entries, read_only, read_only_rows
+from labeltree.data.rows import Arrays, LabelRows, SparseRows, read_only, read_only_rows
 from labeltree.errors import CorruptedModelError, show
 from labeltree.experts.expert import Above, Labels, Saved, Similar, Trained
 from labeltree.experts.job import ExpertNeeds, stage
@@ -34,8 +34,9 @@ from labeltree.kernels.neighbours.search import (
 
 if TYPE_CHECKING:
     from labeltree.experts.job import TrainingJob
+    from labeltree.parallel import Pool
 
-_BYTES_WHILE_BUILDING = 40  # for each entry of the rows
+_BYTES_WHILE_BUILDING = 8  # for each entry of the rows
 POWERS = (1, 2, 3, 4, 6, 8)  # of which held-out rows choose ...
 POWER = 3  # ... or, where there are none, this
 _MOST_POWER = 50  # of a file: no vote becomes 0
@@ -169,10 +170,15 @@ class NeighboursExpert(ListingExpert):
 
     @classmethod
     def build(
-        cls, X: SparseRows, Y: LabelRows, weight: NDArray[np.float32], n_neighbours: int
+        cls,
+        X: SparseRows,
+        Y: LabelRows,
+        weight: NDArray[np.float32],
+        n_neighbours: int,
+        pool: Pool | None = None,
     ) -> NeighboursExpert:
         """For these rows; :meth:`without` some of them it can be asked as if it had not seen them."""
-        return cls(build_index(X, Y, weight), Y.n_labels, n_neighbours)
+        return cls(build_index(X, Y, weight, pool), Y.n_labels, n_neighbours)
 
     @classmethod
     def train(cls, job: TrainingJob) -> Sequence[Trained]:
@@ -180,8 +186,7 @@ class NeighboursExpert(ListingExpert):
             return []
         job.report(stage("neighbours", job.config, 0.0))
         X, Y, weight = job.rows
-        X = keep_entries(X, X.indices < job.n_compared)._replace(n_columns=job.n_compared)
-        expert = cls.build(X, Y, weight, job.config.neighbours)
+        expert = cls.build(X._replace(n_columns=job.n_compared), Y, weight, job.config.neighbours, job.pool)
         job.report(stage("neighbours", job.config, 1.0))
         if not expert.index.column_lengths.any():  # every column is in most rows, as in dense vectors
             return []

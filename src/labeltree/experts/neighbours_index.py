@@ -14,8 +14,15 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from labeltree.data.rows import LabelRows, SparseRows, pointers, read_only
+from labeltree.data.rows import Arrays, LabelRows, SparseRows, pointers, read_only, read_only_rows
 from labeltree.errors import CorruptedModelError
+from labeltree.kernels.neighbours.building import (
+    count_chosen,
+    find_levels,
+    largest_value,
+    list_by_column,
+    list_by_row,
+)
 from labeltree.kernels.neighbours.lists import (
     GROUP,
     LEVEL_BITS,
@@ -26,6 +33,8 @@ from labeltree.kernels.neighbours.lists import (
     pack_lists,
 )
 from labeltree.kernels.neighbours.search import MOST_POSTINGS
+from labeltree.parallel import Pool
+from labeltree.storage.space import IN_MEMORY, Space
 from labeltree.storage.tensors import take_tensor
 
 BYTES_PER_ENTRY = 1.5
@@ -65,39 +74,52 @@ class IndexTensors(NamedTuple):
         return len(self.label_start) - 1
 
 
-def build_index(X: SparseRows, Y: LabelRows, weight: NDArray[np.float32]) -> IndexTensors:
-    """An index of rows; those of weight 0, and values below 0, are not in it."""
-    row_of = np.repeat(np.arange(X.n_rows, dtype=np.int32), np.diff(X.indptr))
-    norm = np.sqrt(np.bincount(row_of, np.square(X.values, dtype=np.float64), X.n_rows))
-    with np.errstate(invalid="ignore", divide="ignore"):
-        values = (X.values / norm[row_of]).astype(np.float32)
-    largest = float(values.max(initial=0.0, where=(weight > 0)[row_of] & (values > 0))) or 1.0
-    levels = np.float32(largest) * np.geomspace(1 / _RANGE, 1.0, N_LEVELS).astype(np.float32)
-    is_kept = (values >= 0.5 * levels[0]) & (weight > 0)[row_of]
-    rows, columns, level = row_of[is_kept], X.indices[is_kept], _level_of(values[is_kept], levels)
-    del row_of, values, is_kept
-    chosen = _choose_columns(rows, columns, X)
-    by_column = chosen.is_listed[columns]
-    column_lengths, column_lists = pack_entries(
-        columns[by_column], rows[by_column], level[by_column], X.n_columns, X.n_rows
-    )
-    place = np.full(X.n_columns, -1, np.int32)
-    place[chosen.frequent] = np.arange(len(chosen.frequent), dtype=np.int32)
-    by_row = place[columns] >= 0
-    n_lists = X.n_rows if len(chosen.frequent) else 0
-    row_lengths, row_lists = pack_entries(
-        rows[by_row], place[columns[by_row]], level[by_row], n_lists, len(chosen.frequent)
-    )
+def build_index(
+    X: SparseRows, Y: LabelRows, weight: NDArray[np.float32], pool: Pool | None = None
+) -> IndexTensors:
+    """An index of rows; those of weight 0, and values below 0, are not in it.
+
+    ``X`` may have more entries than its columns say: those beyond ``n_columns`` are not compared.
+    """
+    space = IN_MEMORY if pool is None else pool.space
+    arrays = read_only_rows(X[:3])
+    entries = _find_levels(arrays, X.n_columns, weight, space)
+    chosen = _choose_columns(entries, X.n_columns)
+    column_lengths, column_lists = _lists_of_columns(entries, chosen.is_listed, space)
+    row_lengths, row_lists = _lists_of_rows(entries, chosen.frequent, X.n_columns, space)
     is_weighted = bool(np.any(weight != 1))
     return IndexTensors(
-        column_lengths, column_lists, row_lengths, row_lists, chosen.frequent, levels,
+        column_lengths, column_lists, row_lengths, row_lists, chosen.frequent, entries.levels,
         Y.indptr, Y.indices, weight if is_weighted else np.empty(0, np.float32),
     )  # fmt: skip
 
 
-def _level_of(values: NDArray[np.float32], levels: NDArray[np.float32]) -> NDArray[np.uint8]:
-    """The nearest level of each value, by their ratio."""
-    return np.searchsorted(np.sqrt(levels[1:] * levels[:-1]), values, side="right").astype(np.uint8)
+class _Entries(NamedTuple):
+    """The entries of the rows, and which level each has."""
+
+    indptr: NDArray[np.int64]
+    indices: NDArray[np.int32]
+    level: NDArray[np.uint8]  # or NOT_KEPT
+    levels: NDArray[np.float32]  # (N_LEVELS,)
+    n_rows: NDArray[np.int64]  # (n_columns,) those in which a column is kept
+    n_compared: int  # entries, kept or not
+
+    @property
+    def total_rows(self) -> int:
+        return len(self.indptr) - 1
+
+
+def _find_levels(arrays: Arrays, n_columns: int, weight: NDArray[np.float32], space: Space) -> _Entries:
+    indptr, indices, values = arrays
+    norm, weight = np.empty(len(indptr) - 1), read_only(weight)
+    largest = largest_value(indptr, indices, values, n_columns, weight, norm) or 1.0
+    levels = np.float32(largest) * np.geomspace(1 / _RANGE, 1.0, N_LEVELS).astype(np.float32)
+    bounds = read_only(np.sqrt(levels[1:] * levels[:-1]))
+    level, n_rows = space.empty(len(indices), np.uint8), np.zeros(n_columns, np.int64)
+    least = np.float32(0.5) * levels[0]
+    find_levels(*arrays, n_columns, weight, read_only(norm), least, bounds, level, n_rows)
+    n_compared = int(np.count_nonzero(indices < n_columns))
+    return _Entries(indptr, indices, read_only(level), levels, n_rows, n_compared)
 
 
 class _Chosen(NamedTuple):
@@ -105,27 +127,26 @@ class _Chosen(NamedTuple):
     frequent: NDArray[np.int32]
 
 
-def _choose_columns(rows: NDArray[np.int32], columns: NDArray[np.int32], X: SparseRows) -> _Chosen:
-    """Of all that have an entry, given by its row and column."""
-    n_rows = np.bincount(columns, minlength=X.n_columns)  # of each column
+def _choose_columns(entries: _Entries, n_columns: int) -> _Chosen:
+    n_rows, total_rows = entries.n_rows, entries.total_rows
     sizes, n_of_size = np.unique(n_rows[n_rows >= _LEAST_ROWS], return_counts=True)
-    postings = np.cumsum(n_of_size * sizes.astype(np.float64) ** 2) / max(1, X.n_rows)
-    affordable = MEAN_POSTINGS if X.n_rows <= _MANY_ROWS else MEAN_POSTINGS / 2
+    postings = np.cumsum(n_of_size * sizes.astype(np.float64) ** 2) / max(1, total_rows)
+    affordable = MEAN_POSTINGS if total_rows <= _MANY_ROWS else MEAN_POSTINGS / 2
     is_short = (postings <= affordable) & (sizes <= MOST_POSTINGS // 2)
     longest = sizes[is_short].max(initial=0)
-    is_long = n_rows[columns] > longest
-    of_long = rows[is_long], n_rows[columns[is_long]]
-    limit = max(BYTES_PER_ENTRY * len(X.indices), _SMALL)
+    limit = max(BYTES_PER_ENTRY * entries.n_compared, _SMALL)
+    per_row = np.empty(total_rows, np.int64)
 
     def total_bytes(most: int) -> int:
         """With columns of at most so many rows."""
         lists = n_rows[(n_rows >= _LEAST_ROWS) & (n_rows <= min(most, longest))]
-        n_frequent = int(np.count_nonzero((n_rows > longest) & (n_rows <= most)))
-        in_lists = _list_bytes(lists, X.n_rows).sum() + X.n_columns + 2 * PADDING + 4 * N_LEVELS
+        is_frequent = (n_rows > longest) & (n_rows <= most)
+        n_frequent = int(np.count_nonzero(is_frequent))
+        in_lists = _list_bytes(lists, total_rows).sum() + n_columns + 2 * PADDING + 4 * N_LEVELS
         if not n_frequent:
             return int(in_lists)
-        per_row = np.bincount(of_long[0][of_long[1] <= most], minlength=X.n_rows)
-        return int(in_lists + _list_bytes(per_row, n_frequent).sum() + X.n_rows + 4 * n_frequent)
+        count_chosen(*entries[:3], read_only(is_frequent), per_row)
+        return int(in_lists + _list_bytes(per_row, n_frequent).sum() + total_rows + 4 * n_frequent)
 
     low, high = 0, len(sizes)  # so many sizes fit
     if total_bytes(int(sizes.max(initial=0))) <= limit:
@@ -138,6 +159,34 @@ def _choose_columns(rows: NDArray[np.int32], columns: NDArray[np.int32], X: Spar
     return _Chosen(
         is_kept & (n_rows <= longest), np.flatnonzero(is_kept & (n_rows > longest)).astype(np.int32)
     )
+
+
+def _lists_of_columns(
+    entries: _Entries, is_listed: NDArray[np.bool_], space: Space
+) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
+    """Lengths and data of the lists of rows."""
+    n = np.where(is_listed, entries.n_rows, 0)
+    start = pointers(n)
+    rows, levels = space.empty(int(start[-1]), np.int32), space.empty(int(start[-1]), np.uint8)
+    list_by_column(*entries[:3], read_only(is_listed), start[:-1].copy(), rows, levels)
+    return pack_sorted(start, rows, levels, entries.total_rows, space)
+
+
+def _lists_of_rows(
+    entries: _Entries, frequent: NDArray[np.int32], n_columns: int, space: Space
+) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
+    """Lengths and data of the lists of places in ``frequent``; of no row where that is empty."""
+    if not len(frequent):
+        nothing = np.empty(0, np.int32)
+        return pack_sorted(np.zeros(1, np.int64), nothing, nothing.astype(np.uint8), 0, space)
+    place = np.full(n_columns, -1, np.int32)
+    place[frequent] = np.arange(len(frequent), dtype=np.int32)
+    n = np.empty(entries.total_rows, np.int64)
+    count_chosen(*entries[:3], read_only(place >= 0), n)
+    start = pointers(n)
+    places, levels = space.empty(int(start[-1]), np.int32), space.empty(int(start[-1]), np.uint8)
+    list_by_row(*entries[:3], read_only(place), places, levels)
+    return pack_sorted(start, places, levels, len(frequent), space)
 
 
 def _list_bytes(n: NDArray[np.int64], n_ids: int) -> NDArray[np.int64]:
@@ -158,16 +207,20 @@ def _layout(n_ids: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     return low_bits, np.where(LENGTHS > 0, fields + upper, 0)
 
 
-def pack_entries(
-    lists: NDArray[np.int32], ids: NDArray[np.int32], levels: NDArray[np.uint8], n_lists: int, n_ids: int
+def pack_sorted(
+    start: NDArray[np.int64],
+    ids: NDArray[np.int32],
+    levels: NDArray[np.uint8],
+    n_ids: int,
+    space: Space = IN_MEMORY,
 ) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
-    """Lengths and data of lists, given as pairs whose ids rise for each list."""
-    order = np.argsort(lists, kind="stable")
-    n = np.bincount(lists, minlength=n_lists)
+    """Lengths and data of lists that begin at ``start``, whose ids rise."""
+    n = np.diff(start)
     length = _length_code(n)
-    out = np.zeros(int(_list_bytes(n, n_ids).sum()) + PADDING, np.uint8)
+    out = space.lasting(int(_list_bytes(n, n_ids).sum()) + PADDING, np.uint8)
+    out[:] = 0
     empty = open_lists(length, out, n_ids)
-    pack_lists(empty, read_only(pointers(n)), read_only(ids[order]), read_only(levels[order]), out)
+    pack_lists(empty, read_only(start), read_only(ids), read_only(levels), out)
     return length, out
 
 

@@ -4,61 +4,110 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from labeltree.config import BY_DATA, Config, chosen_by_data
+from labeltree.data.rows import TrainingRows
 from labeltree.experts.calibration import map_of_found, map_of_rows
 from labeltree.experts.expert import Trained
 from labeltree.experts.group_odds import choose_summand
 from labeltree.experts.job import Callback, ExpertNeeds, Progress, TrainingJob, stage
 from labeltree.experts.tree_expert import TreeExpert
 from labeltree.nodes import KINDS
-from labeltree.nodes.kind import MAX_LEAVES, Fit, FitInput, FitProgress, Parameters
+from labeltree.nodes.kind import MAX_LEAVES, Fit, FitInput, FitProgress, Parameters, Parts
+from labeltree.parallel import Pool
+from labeltree.storage.work_dir import WorkDir
 from labeltree.tree import LabelTree
 from labeltree.trees import BUILDERS
 from labeltree.trees.builder import TreeInput, build_tree, builder_of
 
+PROFILES = "profiles"  # the parts in a work dir that trees are built from
 _BYTES_PER_NODE = 20  # of the tree itself
 # Beside a tree of one level, which is more accurate: with as much as that has, they gain less at P@5 than
 # they lose at P@1.
 _SHARE_OF_OTHERS = 0.25
 
 
+class Built(NamedTuple):
+    """A tree, and what its nodes of one kind are trained with."""
+
+    number: int  # of the ensemble, from 0
+    kind: str
+    config: Config  # resolved
+    seed: int
+    tree: LabelTree
+
+    @property
+    def name(self) -> str:
+        """In a work dir."""
+        return f"tree-{self.number}-{self.kind}"
+
+
 def train_trees(job: TrainingJob) -> list[Trained]:
     """All trees of the config, each with all its kinds of nodes."""
+    return [_fitted(built, job) for built in build_trees(job)]
+
+
+def build_trees(job: TrainingJob) -> Iterator[Built]:
+    """Each tree of the config, with what will be trained; from the work dir, if it is there."""
     config = job.config
-    if not config.trees:
-        return []
-    given = {kind: TreeInput(job.rows, job.label_names, own, job.pool) for kind, own in job.resolved.items()}
-    builder = builder_of(config.tree)
-    # Kept for the other trees; what a single one is built from is freed before training.
-    is_shared = config.trees * len(given) > 1
-    prepared = builder.prepare(next(iter(given.values()))) if is_shared else None
-    trained = []
+    parts = None if job.work is None else Parts(job.work.folder, PROFILES, job.work.elsewhere)
+    common = TreeInput(job.rows, job.label_names, config, job.pool, parts=parts)
+    given = {kind: common._replace(config=own) for kind, own in job.resolved.items()}
+    builder, prepared = builder_of(config.tree), list[Any]()  # what all trees share, once there is any
     for number in range(config.trees):
-        built: dict[Any, LabelTree] = {}
+        trees: dict[Any, LabelTree] = {}
         seed = tree_seed(config.seed, number)
         for kind, first in given.items():
             own = first if number == 0 else first._replace(config=_other_shape(kind, job))
             tell, shape = _tell_building(config, number, job.report), _what_shapes(own.config)
             tell(0.0)
-            if shape not in built:  # kinds of nodes may have the same tree
-                shared: Any = prepared if is_shared else builder.prepare(own)
-                built[shape] = builder.build(own._replace(report=tell), seed, shared)
-                del shared
-            tree = built[shape]
+            name = f"tree-{number}-{kind}"
+            kept = None if job.work is None else job.work.folder.read_sound(name)
+            if kept is not None:
+                trees[shape] = LabelTree.from_tensors(kept[0], "tree")
+            elif shape not in trees:  # kinds of nodes may have the same tree
+                prepared = prepared or [builder.prepare(next(iter(given.values())))]
+                trees[shape] = builder.build(own._replace(report=tell), seed, prepared[0])
+            built = Built(number, kind, own.config, seed, trees[shape])
+            if kept is None and job.work is not None:
+                _keep(built, job.work.folder, job.held_out.numbers)
             tell(1.0)
-            watch = _watch(config, number, job.report)
-            given_nodes = FitInput(job.rows, tree, own.config, seed, job.pool, watch, job.held_out.numbers)
-            fit = KINDS[kind].fit(given_nodes)
-            trained.append(_calibrated(kind, tree, fit, job))
-            trained[-1].expert.chosen = chosen_by_data(config, own.config)
-            if own.config != first.config:
-                trained[-1].expert.usual_share = _SHARE_OF_OTHERS
+            if config.trees * len(given) == 1:
+                prepared.clear()  # before training needs memory
+            yield built
+
+
+def _keep(built: Built, folder: WorkDir, held_out: NDArray[np.int64]) -> None:
+    """All that its nodes are trained with, but the rows."""
+    tensors = built.tree.tensors("tree") | {"held_out": held_out}
+    what = {"number": built.number, "kind": built.kind, "config": built.config.to_dict()}
+    folder.write(built.name, tensors, what | {"seed": str(built.seed)})
+
+
+def kept_fit(folder: WorkDir, name: str, rows: TrainingRows, pool: Pool) -> tuple[str, FitInput]:
+    """The kind of nodes of a tree that was kept, and what they are trained with."""
+    tensors, what = folder.read(name)
+    tree, config = LabelTree.from_tensors(tensors, "tree"), Config(**what["config"])
+    given = FitInput(rows, tree, config, int(what["seed"]), pool, held_out=tensors["held_out"])
+    return what["kind"], given._replace(parts=Parts(folder, name))
+
+
+def _fitted(built: Built, job: TrainingJob) -> Trained:
+    work, watch = job.work, _watch(job.config, built.number, job.report)
+    parts = None if work is None else Parts(work.folder, built.name, work.elsewhere)
+    numbers = job.held_out.numbers
+    fit = KINDS[built.kind].fit(
+        FitInput(job.rows, built.tree, built.config, built.seed, job.pool, watch, numbers, parts)
+    )
+    trained = _calibrated(built.kind, built.tree, fit, job)
+    trained.expert.chosen = chosen_by_data(job.config, built.config)
+    if built.config != job.resolved[built.kind]:
+        trained.expert.usual_share = _SHARE_OF_OTHERS
     return trained
 
 

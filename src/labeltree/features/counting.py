@@ -9,12 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labeltree.config import Config
-from labeltree.data.rows import LabelRows, SparseRows, pointers
+from labeltree.data.rows import LabelRows, RowParts, SparseRows
 from labeltree.features.splitting import Batch
 from labeltree.features.strings import StringTable, is_utf8
 from labeltree.kernels.text.counts import add_ngrams, count_ids, count_rows_of, number_tokens, unite_labels
 from labeltree.kernels.text.packing import Pieces
 from labeltree.kernels.text.rows import RowScratch, Weighing, make_rows
+from labeltree.storage.space import IN_MEMORY, Space
 
 
 class Tokens(NamedTuple):
@@ -124,9 +125,9 @@ def row_scratch(n_tokens: int) -> RowScratch:
     )
 
 
-def weighed_rows(chunks: Iterable[Tokens], weighing: Weighing) -> SparseRows:
+def weighed_rows(chunks: Iterable[Tokens], weighing: Weighing, space: Space = IN_MEMORY) -> SparseRows:
     """Rows of tokens that are columns, weighed."""
-    parts, n_columns = list[SparseRows](), len(weighing.idf)
+    parts = RowParts(space)
     scratch, indices, values = row_scratch(0), np.empty(0, np.int32), np.empty(0, np.float32)
     for ids, weights, row_end in chunks:
         longest = int(np.diff(row_end, prepend=0).max(initial=0))
@@ -136,22 +137,8 @@ def weighed_rows(chunks: Iterable[Tokens], weighing: Weighing) -> SparseRows:
             indices, values = np.empty(len(ids), np.int32), np.empty(len(ids), np.float32)
         indptr = np.zeros(len(row_end) + 1, np.int64)
         n = make_rows(ids, weights, row_end, weighing, scratch, indptr, indices, values)
-        parts.append(SparseRows(indptr, indices[:n].copy(), values[:n].copy(), n_columns))
-    return _joined_rows(parts, n_columns)
-
-
-def _joined_rows(parts: list[SparseRows], n_columns: int) -> SparseRows:
-    """The rows of all parts, which are let go on the way: together they are as large."""
-    lengths = [np.diff(part.indptr) for part in parts]
-    indptr = pointers(np.concatenate([np.empty(0, np.int64), *lengths]))
-    end = int(indptr[-1])
-    indices, values = np.empty(end, np.int32), np.empty(end, np.float32)
-    while parts:
-        part = parts.pop()
-        start = end - len(part.indices)
-        indices[start:end], values[start:end] = part.indices, part.values
-        end = start
-    return SparseRows(indptr, indices, values, n_columns)
+        parts.add(np.diff(indptr), indices[:n].copy(), values[:n].copy())
+    return parts.rows(len(weighing.idf))
 
 
 def taken(chunks: list[Tokens]) -> Iterator[Tokens]:

@@ -14,6 +14,7 @@ from labeltree.data.bad_lines import BadLines
 from labeltree.data.opening import Source
 from labeltree.data.rows import LabelRows, SparseRows, take_rows
 from labeltree.features.strings import StringTable
+from labeltree.storage.space import IN_MEMORY, Space
 
 if TYPE_CHECKING:
     from labeltree.features.short_text import ShortText
@@ -68,8 +69,24 @@ class Features(ABC):
 
     @classmethod
     @abstractmethod
-    def fit(cls, content: Any, config: Config, bad_lines: BadLines | None = None) -> Fitted:
+    def fit(
+        cls, content: Any, config: Config, bad_lines: BadLines | None = None, space: Space = IN_MEMORY
+    ) -> Fitted:
         """Learn features and labels from the content of a file, or of :meth:`content`."""
+
+    has_parts: ClassVar[bool] = False  # whether files can be read by themselves, by these two:
+
+    @classmethod
+    def read_part(
+        cls, content: Any, config: Config, bad_lines: BadLines, space: Space
+    ) -> dict[str, NDArray[Any]]:
+        """What :meth:`fit_parts` needs of the content of a file."""
+        raise NotImplementedError(f"features of {cls.input} are fitted to all files at once")
+
+    @classmethod
+    def fit_parts(cls, parts: Iterator[Mapping[str, NDArray[Any]]], config: Config, space: Space) -> Fitted:
+        """As :meth:`fit` to all files, one after another."""
+        raise NotImplementedError(f"features of {cls.input} are fitted to all files at once")
 
     @abstractmethod
     def given_rows(self, X: Any) -> SparseRows:

@@ -24,6 +24,7 @@ from labeltree.features.strings import StringTable
 from labeltree.features.text import TextFeatures
 from labeltree.features.vectors import VectorFeatures
 from labeltree.kernels.text.rows import NORM_NONE
+from labeltree.storage.space import IN_MEMORY, Space
 from labeltree.storage.tensors import take_tensor
 
 MOST_DENSE = 1 << 16  # numbers of a dense vector
@@ -67,7 +68,9 @@ class JoinedFeatures(Features):
         return _base_of(X[0]), X[0], read_dense(X[1])
 
     @classmethod
-    def fit(cls, content: Any, config: Config, bad_lines: BadLines | None = None) -> Fitted:
+    def fit(
+        cls, content: Any, config: Config, bad_lines: BadLines | None = None, space: Space = IN_MEMORY
+    ) -> Fitted:
         kind, X, dense = content
         if config.embed != "none":
             raise DataError(f"X has vectors beside the rows, and embed is {config.embed}: give one of both")
@@ -76,7 +79,7 @@ class JoinedFeatures(Features):
                 f"the vectors beside X have {dense.shape[1]} columns, but must have 1 to {MOST_DENSE}"
             )
         _check_norm(config)
-        fitted = kind.fit(kind.content(X), config, bad_lines)
+        fitted = kind.fit(kind.content(X), config, bad_lines, space)
         return cls(config, fitted.features, dense.shape[1])._with(fitted, dense)
 
     def _with(self, fitted: Fitted, dense: Dense) -> Fitted:
@@ -175,7 +178,13 @@ class EmbeddedFeatures(JoinedFeatures):
         return TextFeatures.content(X)
 
     @classmethod
-    def fit(cls, content: Iterable[Block], config: Config, bad_lines: BadLines | None = None) -> Fitted:
+    def fit(
+        cls,
+        content: Iterable[Block],
+        config: Config,
+        bad_lines: BadLines | None = None,
+        space: Space = IN_MEMORY,
+    ) -> Fitted:
         _check_norm(config)
         embedder, parts = EMBEDDERS[config.embed], list[Dense]()
 
@@ -184,7 +193,7 @@ class EmbeddedFeatures(JoinedFeatures):
                 parts.append(embedder(_texts_of(block, config)))
                 yield block
 
-        fitted = TextFeatures.fit(watched(), config, bad_lines)
+        fitted = TextFeatures.fit(watched(), config, bad_lines, space)
         dense = np.concatenate([np.empty((0, embedder.length), np.float32), *parts])
         return cls(config, fitted.features, embedder.length)._with(fitted, dense)
 

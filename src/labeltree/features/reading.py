@@ -10,7 +10,9 @@ import numpy as np
 
 from labeltree.data.bad_lines import BadLines, skipped_lines
 from labeltree.data.formats import Reading
+from labeltree.data.iterables import NO_LABELS, RowSource
 from labeltree.data.labels import check_label_rows, label_rows
+from labeltree.data.numbering import LabelNumbers
 from labeltree.data.opening import Source
 from labeltree.data.rows import LabelRows, SparseRows, join_labels, join_rows
 from labeltree.errors import DataError
@@ -71,10 +73,19 @@ def read_data_set(
     return DataSet(rows, found, "standard input" if str(path) == "-" else str(path), bad_lines)
 
 
+def source_data_set(features: Features, label_names: Sequence[str], source: RowSource) -> DataSet:
+    """Rows with their labels, some at a time, of which texts are not kept."""
+    labels, parts = LabelNumbers(label_names), []
+    for part, X in source.parts(labels):
+        with part.named():
+            parts.append(features.given_rows(X))
+    return DataSet(join_rows(parts, features.n_columns), labels.rows(), "X", BadLines())
+
+
 def given_data_set(rows: SparseRows, Y: Any, label_names: Sequence[str]) -> DataSet:
     """Rows and their labels: lists, an indicator, or the ids that a file was read into."""
     if Y is None:
-        raise DataError("Y is missing: give the labels of each row, or the path of a file as X")
+        raise DataError(NO_LABELS)
     if type(Y) is LabelRows:
         check_label_rows(Y, rows.n_rows, len(label_names))
     else:

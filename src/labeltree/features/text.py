@@ -44,8 +44,10 @@ from labeltree.features.features import Features, Fitted, is_list
 from labeltree.features.short_text import SHORT_TEXT, ShortText
 from labeltree.features.splitting import Batch, split_block
 from labeltree.features.strings import StringTable
+from labeltree.features.text_parts import TextPart, join_parts, part_of_tensors, read_part
 from labeltree.features.vectors import NORM_CODES
 from labeltree.kernels.text.rows import NORM_NONE, TF_BINARY, TF_COUNT, TF_LOG, Weighing, weigh_rows
+from labeltree.storage.space import IN_MEMORY, Space
 from labeltree.storage.tensors import take_tensor
 
 TF_CODES = {"count": TF_COUNT, "log": TF_LOG, "binary": TF_BINARY}
@@ -60,6 +62,7 @@ class TextFeatures(Features):
     """
 
     input = "text"
+    has_parts = True
     norm_of_rows = NORM_NONE  # a prepared row stays as it is
 
     def __init__(
@@ -102,26 +105,43 @@ class TextFeatures(Features):
         return text_blocks(X)
 
     @classmethod
-    def fit(cls, content: Iterable[Block], config: Config, bad_lines: BadLines | None = None) -> Fitted:
+    def fit(
+        cls,
+        content: Iterable[Block],
+        config: Config,
+        bad_lines: BadLines | None = None,
+        space: Space = IN_MEMORY,
+    ) -> Fitted:
         """Learn words, weights and labels from blocks, reading them once."""
-        words, labels = StringTable(), StringTable()
-        counts, chunks, collected = TokenCounts(config), list[Tokens](), LabelCollector()
-        for block in content:
-            for batch in split_block(block, config, bad_lines or BadLines()):
-                tokens = batch_tokens(batch, words.insert(batch.words, batch.n_words), config)
-                counts.add(tokens.ids, len(words))
-                chunks.append(tokens)
-                collected.add(labels.insert(batch.labels, batch.n_labels), batch.label_end)
+        return cls.fit_part(read_part(content, config, bad_lines, space), config, space)
+
+    @classmethod
+    def read_part(
+        cls, content: Iterable[Block], config: Config, bad_lines: BadLines, space: Space
+    ) -> dict[str, NDArray[Any]]:
+        return read_part(content, config, bad_lines, space).tensors(space)
+
+    @classmethod
+    def fit_parts(cls, parts: Iterator[Mapping[str, NDArray[Any]]], config: Config, space: Space) -> Fitted:
+        return cls.fit_part(join_parts(map(part_of_tensors, parts), space), config, space)
+
+    @classmethod
+    def fit_part(cls, part: TextPart, config: Config, space: Space = IN_MEMORY) -> Fitted:
+        """So from what was read; the tokens are let go."""
+        words, labels, chunks, Y = part
+        counts = TokenCounts(config)
+        for chunk in chunks:
+            counts.add(chunk.ids, len(words))
         columns = number_columns(words, counts, config.min_count)
         training = Training(words, columns, chunks)
         fits = [kind.fit(training, config) for kind in wanted_blocks(config)]
-        del words, counts, training
+        del words, counts, training, part
         n_rows = sum(len(chunk.row_end) for chunk in chunks)
         frequency = np.concatenate([_rows_of_columns(chunks, columns), *(fit.n_rows for fit in fits)])
         idf = _idf(config, frequency, n_rows)
         features = cls(config, columns.words, columns.column_of_bucket, idf, [fit.block for fit in fits])
-        rows = weighed_rows(_training_tokens(chunks, columns, fits), features.weighing)
-        return Fitted(features, labels, rows, collected.rows(len(labels)))
+        rows = weighed_rows(_training_tokens(chunks, columns, fits), features.weighing, space)
+        return Fitted(features, labels, rows, Y)
 
     def given_rows(self, X: Any) -> SparseRows:
         if type(X) is SparseRows or is_sparse(X):

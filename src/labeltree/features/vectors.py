@@ -13,18 +13,28 @@ from labeltree.data.bad_lines import BadLines, shorten
 from labeltree.data.formats import FORMATS, UTF8_MARK, check_columns, detect_format, plain_format
 from labeltree.data.matrices import is_sparse, sparse_rows
 from labeltree.data.opening import Source
-from labeltree.data.rows import LabelRows, SparseRows, keep_entries, pointers, read_only
+from labeltree.data.rows import (
+    LabelRows,
+    SparseRows,
+    join_labels,
+    join_rows,
+    keep_entries,
+    pointers,
+    read_only,
+)
 from labeltree.errors import CorruptedModelError, DataError
 from labeltree.features.counting import MOST_IDF, document_frequency, inverse_document_frequency
 from labeltree.features.features import Features, Fitted
 from labeltree.features.strings import StringTable
 from labeltree.kernels.text.rows import NORM_L2, NORM_MEAN, NORM_NONE, weigh_rows
 from labeltree.parameter import MOST_IDS
+from labeltree.storage.space import IN_MEMORY, Space
 from labeltree.storage.tensors import take_tensor
 
 NORM_CODES = {"none": NORM_NONE, "l2": NORM_L2, "mean": NORM_MEAN}
 
 _NO_IDF: NDArray[np.float32] = read_only(np.empty(0, np.float32))
+_AT_ONCE = 1 << 18  # values that are looked at: numbers that are no counts end it early
 # All columns are one block, of which all entries are kept.
 _ONE: NDArray[np.float32] = np.ones(1, np.float32)
 _ALL: NDArray[np.int64] = np.zeros(1, np.int64)
@@ -38,6 +48,7 @@ class VectorFeatures(Features):
     """
 
     input = "vectors"
+    has_parts = True
 
     def __init__(self, config: Config, n_columns: int, idf: NDArray[np.float32] = _NO_IDF) -> None:
         self.config = config
@@ -56,14 +67,45 @@ class VectorFeatures(Features):
 
     @classmethod
     def fit(
-        cls, content: tuple[SparseRows, LabelRows], config: Config, bad_lines: BadLines | None = None
+        cls,
+        content: tuple[SparseRows, LabelRows],
+        config: Config,
+        bad_lines: BadLines | None = None,
+        space: Space = IN_MEMORY,
     ) -> Fitted:
         """Labels are named by their numbers."""
         rows, Y = content
         idf = _idf_of_counts(rows) if _are_weighed(rows, config) else _NO_IDF
         features = cls(config, rows.n_columns, idf)
         labels = StringTable.from_strings([str(label) for label in range(Y.n_labels)])
-        return Fitted(features, labels, features.prepared(rows), Y)
+        return Fitted(features, labels, features._weighed(rows, idf, space), Y)
+
+    @classmethod
+    def read_part(
+        cls, content: tuple[SparseRows, LabelRows], config: Config, bad_lines: BadLines, space: Space
+    ) -> dict[str, NDArray[Any]]:
+        rows, Y = content
+        sizes = np.array([rows.n_columns, Y.n_labels], np.int64)
+        return {
+            "X.indptr": rows.indptr,
+            "X.indices": rows.indices,
+            "X.values": rows.values,
+            "Y.indptr": Y.indptr,
+            "Y.indices": Y.indices,
+            "sizes": sizes,
+        }
+
+    @classmethod
+    def fit_parts(cls, parts: Iterator[Mapping[str, NDArray[Any]]], config: Config, space: Space) -> Fitted:
+        rows, labels, sizes = list[SparseRows](), list[LabelRows](), list[NDArray[np.int64]]()
+        for part in parts:
+            sizes.append(part["sizes"])
+            n_columns, n_labels = sizes[-1].tolist()
+            rows.append(SparseRows(part["X.indptr"], part["X.indices"], part["X.values"], n_columns))
+            labels.append(LabelRows(part["Y.indptr"], part["Y.indices"], n_labels))
+        n_columns, n_labels = np.max(sizes, axis=0).tolist()
+        joined = join_rows(rows, n_columns, space), join_labels(labels, n_labels)
+        return cls.fit(joined, config, space=space)
 
     def given_rows(self, X: Any) -> SparseRows:
         if _holds_text(X):
@@ -73,7 +115,7 @@ class VectorFeatures(Features):
         return sparse_rows(X, self.n_columns)
 
     def prepared(self, rows: SparseRows) -> SparseRows:
-        """Normalised; the caller's arrays stay as they are."""
+        """Normalised."""
         if rows.n_columns != self.n_columns:
             raise DataError(
                 f"X has {rows.n_columns} features, but the model was trained with {self.n_columns}"
@@ -86,11 +128,14 @@ class VectorFeatures(Features):
         is_known = document_frequency(rows) > document_frequency(part)
         return self._weighed(keep_entries(part, is_known[part.indices]), _NO_IDF)  # weighed before
 
-    def _weighed(self, rows: SparseRows, column_weight: NDArray[np.float32]) -> SparseRows:
-        """With these weights of columns, or none, and normalised."""
+    def _weighed(
+        self, rows: SparseRows, column_weight: NDArray[np.float32], space: Space = IN_MEMORY
+    ) -> SparseRows:
+        """With these weights of columns, or none, and normalised; the caller's arrays stay as they are."""
         if self.norm_of_rows == NORM_NONE and not len(column_weight):
             return rows
-        values = rows.values.copy()
+        values = space.lasting(len(rows.values), np.float32)
+        values[:] = rows.values
         end = read_only(np.array([self.n_columns], np.int64))
         indptr, indices = read_only(rows.indptr), read_only(rows.indices)
         weigh_rows(indptr, indices, values, column_weight, self.norm_of_rows, end, read_only(_ONE))
@@ -141,7 +186,8 @@ def _are_weighed(rows: SparseRows, config: Config) -> bool:
     """Whether rows are counts, and their norms are made here."""
     if not config.idf or NORM_CODES[config.row_norm] == NORM_NONE or not len(rows.values):
         return False
-    return bool(rows.values.min() >= 0.0 and np.all(rows.values == np.floor(rows.values)))
+    parts = (rows.values[start : start + _AT_ONCE] for start in range(0, len(rows.values), _AT_ONCE))
+    return all(part.min() >= 0.0 and np.array_equal(part, np.floor(part)) for part in parts)
 
 
 def _idf_of_counts(rows: SparseRows) -> NDArray[np.float32]:

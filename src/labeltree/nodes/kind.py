@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from labeltree.config import Config
 from labeltree.data.rows import TrainingRows
 from labeltree.parallel import Pool
+from labeltree.storage.work_dir import WorkDir
 from labeltree.tree import LabelTree, Shape
 
 if TYPE_CHECKING:
@@ -41,6 +42,31 @@ class FitProgress(NamedTuple):
     loss: float = float("nan")  # mean per example of this epoch
 
 
+class Parts(NamedTuple):
+    """The parts of a fit, by number, that are kept in a work dir."""
+
+    folder: WorkDir
+    name: str  # of the fit
+    # Sees to it that parts of a name are there, heaviest first, and tells when one is; None: here is all.
+    elsewhere: Callable[[str, Sequence[int], Callable[[int], None]], None] | None = None
+
+    def has_sound(self, number: int) -> bool:
+        """Whether a part is there; one that was damaged is made again."""
+        return self.folder.read_sound(self.part(number)) is not None
+
+    def write(
+        self, number: int, tensors: Mapping[str, NDArray[Any]], what: Mapping[str, Any] | None = None
+    ) -> None:
+        self.folder.write(self.part(number), tensors, what or {})
+
+    def read(self, number: int) -> dict[str, NDArray[Any]]:
+        return self.folder.read(self.part(number), verify=False)[0]
+
+    def part(self, number: int) -> str:
+        """Its name in the folder."""
+        return f"{self.name}-{number:04}"
+
+
 class FitInput(NamedTuple):
     """What the nodes of one tree are fitted to."""
 
@@ -51,6 +77,7 @@ class FitInput(NamedTuple):
     pool: Pool
     report: Callable[[FitProgress], None] = lambda done: None
     held_out: NDArray[np.int64] = np.empty(0, np.int64)  # rows that join last, or in a second fit
+    parts: Parts | None = None  # where the work is kept, if the kind has parts
 
 
 class Fit(NamedTuple):
@@ -113,6 +140,12 @@ class NodeKind(ABC):
     @abstractmethod
     def fit(self, given: FitInput) -> Fit:
         """Train all nodes of a tree."""
+
+    has_parts: bool = False  # whether a fit has parts that can be done anywhere
+
+    def parts(self, given: FitInput) -> tuple[int, Callable[[int], None]]:
+        """How many parts a fit has, and what does one and keeps it; it may be called by many threads."""
+        raise NotImplementedError(f"the training of nodes {self.name!r} has no parts")
 
     def calibrated(self, parameters: Parameters, map: NDArray[np.float32]) -> Parameters:
         """With the map of :mod:`labeltree.experts.calibration`, which a fit with held-out rows leads to."""

@@ -38,6 +38,29 @@ def decode_list(data: bytes, n: int, n_ids: int) -> tuple[dict[int, int], int]:
     return entries, n_lower + n_upper
 
 
+def entry_levels(
+    rows: Sequence[Mapping[int, float]], weight: NDArray[np.float32]
+) -> tuple[list[dict[int, int]], NDArray[np.float32]]:
+    """Of each row the levels of its entries that are kept, and the values of all 16 levels."""
+    lengths = [np.sqrt(sum(float(value) ** 2 for value in row.values())) for row in rows]
+    values = [
+        {column: np.float32(value / length) for column, value in row.items()} if counts > 0 else {}
+        for row, length, counts in zip(rows, lengths, weight, strict=True)
+    ]
+    largest = max((value for row in values for value in row.values() if value > 0), default=1.0)
+    levels = np.float32(largest) * np.geomspace(0.01, 1.0, 16).astype(np.float32)
+    bounds = np.sqrt(levels[1:] * levels[:-1])
+    kept = [
+        {
+            column: int(np.searchsorted(bounds, value, side="right"))
+            for column, value in row.items()
+            if value >= levels[0] / 2
+        }
+        for row in values
+    ]
+    return kept, levels
+
+
 class Neighbour(NamedTuple):
     row: int
     similarity: int

@@ -29,7 +29,17 @@ def write_whole(
     mode: int | None = None,
     durable: bool = True,
 ) -> None:
-    """Make ``path`` a file of these chunks: it holds either its old content or all of the new, never a part.
+    """Make ``path`` a file of these chunks, by :func:`whole_file`."""
+    with whole_file(path, mode=mode, durable=durable) as file:
+        for chunk in chunks:
+            file.write(chunk)
+
+
+@contextlib.contextmanager
+def whole_file(
+    path: str | os.PathLike[str], *, mode: int | None = None, durable: bool = True
+) -> Iterator[IO[bytes]]:
+    """A file to fill, which becomes ``path`` at the end: that holds its old content or all of the new.
 
     The content goes to a temporary name in the same folder, is flushed to the disk, then renamed. A link
     keeps pointing to the file; its target is replaced. What goes wrong is an :class:`OSError`. The temporary
@@ -39,9 +49,8 @@ def write_whole(
     """
     target = Path(os.path.realpath(path))
     _remove_abandoned(target.parent)
-    with _temporary_file(target.parent) as (temporary, file):
-        for chunk in chunks:
-            file.write(chunk)
+    with _temporary_file(target.parent) as (temporary, file), _named(target):
+        yield file
         file.flush()
         if mode is not None and os.name == "posix":
             os.chmod(temporary, mode)
@@ -52,6 +61,17 @@ def write_whole(
         os.replace(temporary, target)
     if durable:
         _sync_folder(target.parent)
+
+
+@contextlib.contextmanager
+def _named(path: Path) -> Iterator[None]:
+    """A full disk is told with the file for which there was no room."""
+    try:
+        yield
+    except OSError as error:
+        if error.filename is None:
+            error.filename = str(path)
+        raise
 
 
 @contextlib.contextmanager
@@ -80,12 +100,12 @@ def _open_locked(folder: Path) -> tuple[Path, IO[bytes]]:
 
 def _is_kept(temporary: Path, file: IO[bytes]) -> bool:
     """Lock a new file, unless another writer took it for abandoned before that."""
-    is_locked = _lock(file.fileno())
+    is_locked = lock_file(file.fileno())
     return is_locked is None or (is_locked and temporary.exists())
 
 
-def _lock(descriptor: int) -> bool | None:
-    """Whether the file is locked now, or another writer has it; None where there are no locks."""
+def lock_file(descriptor: int) -> bool | None:
+    """Whether the file is locked now, or another process has it; None where there are no locks."""
     if fcntl is None:
         return None
     try:
@@ -121,7 +141,7 @@ def _remove_unused(path: str, *, is_old: bool) -> None:
         return
     descriptor = os.open(path, os.O_RDWR)
     try:
-        is_locked = _lock(descriptor)
+        is_locked = lock_file(descriptor)
         if is_locked or (is_locked is None and is_old):
             os.unlink(path)
     finally:

@@ -115,7 +115,21 @@ def _ensembles() -> None:
 def _neighbours() -> None:
     model = _train(neighbours=5)
     model.neighbours(_TEXTS[:1], 1)
+    _index_frequent_columns()
     pickle.loads(pickle.dumps(model)).predict(_TEXTS[:2], 1)
+
+
+def _index_frequent_columns() -> None:
+    """So many rows that a list of those with a column would be too long."""
+    import numpy as np
+
+    from labeltree.data.rows import LabelRows, SparseRows
+    from labeltree.experts.neighbours_index import MEAN_POSTINGS, build_index
+
+    n = MEAN_POSTINGS + 2
+    columns, ones = np.tile(np.array([0, 1, 0, 2], np.int32), n // 2), np.ones(2 * n, np.float32)
+    X = SparseRows(2 * np.arange(n + 1), columns, ones, 3)
+    build_index(X, LabelRows(np.zeros(n + 1, np.int64), np.empty(0, np.int32), 1), ones[:n])
 
 
 def _forest() -> None:

@@ -13,6 +13,7 @@ from labeltree.config import Config
 from labeltree.data.rows import SparseRows, TrainingRows
 from labeltree.errors import ParameterError, TreeError
 from labeltree.parallel import Pool, row_slices
+from labeltree.storage.space import Space
 from labeltree.tree import LabelTree, Shape
 from labeltree.trees.builder import TreeBuilder, TreeInput
 from labeltree.trees.profiles import ENTRIES_PER_LABEL, label_profiles, strongest_entries
@@ -143,7 +144,7 @@ def split_large(
     """What the kernel ``split_groups`` does with a group: the same steps, but scoring on all threads."""
     from labeltree.kernels.trees.clusters import is_lopsided, sort_members
 
-    rows, n_features = _gather_group(profiles, members)
+    rows, n_features = _gather_group(profiles, members, pool.space)
     part = _split_in_steps(rows, n_features, state, how, pool)
     if not how.balanced and is_lopsided(part, how.n_parts):
         part = _split_in_steps(rows, n_features, state, how._replace(balanced=True), pool)
@@ -157,10 +158,11 @@ def _split_in_steps(
     from labeltree.kernels.trees import clusters
 
     n_rows, n_columns = len(rows[0]) - 1, 1 if how.n_parts == 2 else how.n_parts
-    sums = np.empty((n_features, how.n_parts), np.float32)
-    centroids = np.empty((n_features, 1), np.float32) if how.n_parts == 2 else sums
+    space = pool.space
+    sums = space.empty((n_features, how.n_parts), np.float32)
+    centroids = space.empty((n_features, 1), np.float32) if how.n_parts == 2 else sums
     scale = np.empty(n_columns, np.float32)
-    scores = np.empty((n_rows, n_columns), np.float32)
+    scores = space.empty((n_rows, n_columns), np.float32)
     part, new_part = np.full(n_rows, -1, np.int32), np.empty(n_rows, np.int32)
 
     def score(part_of_rows: slice) -> None:
@@ -185,13 +187,13 @@ def _split_in_steps(
     return part
 
 
-def _gather_group(profiles: SparseRows, members: NDArray[np.int32]) -> tuple[_Rows, int]:
+def _gather_group(profiles: SparseRows, members: NDArray[np.int32], space: Space) -> tuple[_Rows, int]:
     """The members' rows with features numbered anew, and how many features there are."""
     from labeltree.kernels.trees.clusters import gather_rows
 
     n_entries = int(np.diff(profiles.indptr)[members].sum())
     indptr = np.empty(len(members) + 1, np.int64)
-    indices, values = np.empty(n_entries, np.int32), np.empty(n_entries, np.float32)
+    indices, values = space.empty(n_entries, np.int32), space.empty(n_entries, np.float32)
     local_of_feature = np.full(profiles.n_columns, -1, np.int32)
     features = np.empty(min(n_entries, profiles.n_columns), np.int32)
     n_features = gather_rows(profiles, members, local_of_feature, indptr, indices, values, features)
@@ -201,7 +203,7 @@ def _gather_group(profiles: SparseRows, members: NDArray[np.int32]) -> tuple[_Ro
 class _KMeans(TreeBuilder):
     def prepare(self, given: TreeInput) -> SparseRows:
         X, Y, _ = given.rows
-        return label_profiles(X, Y, given.pool, ENTRIES_PER_LABEL, given.config.profiles)
+        return label_profiles(X, Y, given.pool, ENTRIES_PER_LABEL, given.config.profiles, given.parts)
 
     def build(self, given: TreeInput, seed: int, prepared: Any) -> LabelTree:
         config = given.config

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from labeltree.experts.neighbours_index import LENGTHS, open_lists, pack_entries
+from labeltree.data.rows import pointers
+from labeltree.experts.neighbours_index import LENGTHS, open_lists, pack_sorted
 from labeltree.kernels.neighbours.lists import GROUP, PADDING, lists_fit
 from labeltree.reference.neighbours import decode_list
 
@@ -25,10 +26,10 @@ def random_lists(n_ids: int, lengths: list[int], seed: int = 0) -> list[dict[int
 
 
 def packed(lists: list[dict[int, int]], n_ids: int) -> tuple[np.ndarray, np.ndarray]:
-    numbers = np.repeat(np.arange(len(lists), dtype=np.int32), [len(each) for each in lists])
+    start = pointers([len(each) for each in lists])
     ids = np.array([id for each in lists for id in each], np.int32)
     levels = np.array([level for each in lists for level in each.values()], np.uint8)
-    return pack_entries(numbers, ids, levels, len(lists), n_ids)
+    return pack_sorted(start, ids, levels, n_ids)
 
 
 def decoded(length: np.ndarray, data: np.ndarray, n_ids: int) -> list[dict[int, int]]:

@@ -40,6 +40,17 @@ def fill_positive(parent, leaf_of_label, label_indptr, labels, weight, indptr, o
 
 
 @kernel
+def sum_entries(row_indptr, node_indptr, node_rows, out_sums):
+    """For each node the entries of its rows, and one more of each for the bias."""
+    for node in range(len(node_indptr) - 1):
+        n = 0
+        for place in range(node_indptr[node], node_indptr[node + 1]):
+            row = node_rows[place]
+            n += row_indptr[row + 1] - row_indptr[row] + 1
+        out_sums[node] = n
+
+
+@kernel
 def fill_shares(parent, leaf_of_label, label_indptr, labels, weight, indptr, out_shares):
     """As :func:`fill_positive`, but of each row its weight times the part of its labels below the node.
 

@@ -49,7 +49,7 @@ class ActiveSet(DualSolver):
         return 8 * n_entries + of_child + int(4 * n_columns * _BLOCK_FEATURES * n_features)
 
     def train(self, material: Material, config: Config, random: int) -> Iterator[Trained]:
-        examples, features, positive_weight, _ = material
+        examples, features, positive_weight = material[:3]
         columns, work = _by_feature(examples, len(features)), _blank_work(examples, len(features))
         positive, first = _by_child(examples, len(positive_weight))
         found = [_NOTHING] * len(positive_weight)

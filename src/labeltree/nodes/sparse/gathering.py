@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from labeltree.kernels.sparse.arrays import Gathered
 from labeltree.nodes.sparse.plan import Plan
+from labeltree.storage.space import IN_MEMORY, Space
 
 
 class Scratch:
@@ -26,6 +27,7 @@ class Material(NamedTuple):
     features: NDArray[np.int32]  # the numbers that the examples' ones have among all
     positive_weight: NDArray[np.float32]  # (n_children,) as :class:`State` has it
     visits: list[NDArray[np.uint8]] | None  # bits of each pass: which examples it visits; None: all
+    space: Space = IN_MEMORY  # for what the training needs besides
 
 
 def gather_rows(
@@ -38,8 +40,9 @@ def gather_rows(
     n_entries = int((indptr[chosen + 1] - indptr[chosen]).sum())
     n_features = min(n_entries, plan.n_features)
     n_entries += n * bool(bias)
+    empty = plan.space.empty
     examples = Gathered(
-        np.empty(n + 1, np.int64), np.empty(n_entries, np.int32), np.empty(n_entries, np.float32),
+        np.empty(n + 1, np.int64), empty(n_entries, np.int32), empty(n_entries, np.float32),
         np.empty(n, np.float32), np.empty(n, np.float32), np.empty(n, np.bool_),
         np.empty(n + 1, np.int64), np.empty(n_positive, np.int32),
     )  # fmt: skip
@@ -59,4 +62,5 @@ def gather_parent(plan: Plan, first: int, last: int, scratch: Scratch) -> Materi
         plan.node_indptr, plan.node_rows, first, last - first, chosen, scratch.place_of_row,
         examples.positive_indptr, examples.positive,
     )  # fmt: skip
-    return Material(examples, features, plan.positive_weight[first:last].astype(np.float32), None)
+    positive_weight = plan.positive_weight[first:last].astype(np.float32)
+    return Material(examples, features, positive_weight, None, plan.space)

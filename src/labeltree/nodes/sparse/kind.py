@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,7 +26,7 @@ _PRODUCTS_PER_SECOND = 5e8
 
 class _Sparse(NodeKind):
     name = "sparse"
-    scores_alike = keeps_map = True
+    scores_alike = keeps_map = has_parts = True
     methods = (
         {},
         {"loss": "log"},
@@ -53,6 +54,11 @@ class _Sparse(NodeKind):
         from labeltree.nodes.sparse.fitting import fit_sparse
 
         return fit_sparse(given)
+
+    def parts(self, given: FitInput) -> tuple[int, Callable[[int], None]]:
+        from labeltree.nodes.sparse.fitting import bundles_of_fit
+
+        return bundles_of_fit(given)
 
     def calibrated(self, parameters: SparseParameters, map: NDArray[np.float32]) -> SparseParameters:
         return parameters._replace(calibration=map)

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from labeltree.data.rows import pointers
 from labeltree.kernels.sparse.arrays import Chunk, SparseParameters
+from labeltree.storage.space import IN_MEMORY, Space
 
 ROWS_PER_BUCKET = 3
 _STEPS = np.float32(127.0)
@@ -76,6 +77,7 @@ def join_chunks(
     is_learned: NDArray[np.bool_],
     first_bias: NDArray[np.float32],
     log_odds: tuple[float, float],
+    space: Space = IN_MEMORY,
 ) -> SparseParameters:
     """One array of each kind for all chunks; those of which there is None keep their first bias.
 
@@ -94,14 +96,17 @@ def join_chunks(
             learned = is_learned[nodes]
             scale[nodes][learned] = part.chunk.scale[learned] * factor
             bias[nodes][learned] = part.bias[learned] * factor + summand
+    n_buckets = [len(chunk.bucket) for chunk in chunks]
+    bucket = space.lasting((sum(n_buckets), 2), np.int32)
+    np.concatenate([chunk.bucket for chunk in chunks], out=bucket)
     return SparseParameters(
-        chunk_bucket=pointers([len(chunk.bucket) for chunk in chunks]),
-        bucket=np.concatenate([chunk.bucket for chunk in chunks]),
+        chunk_bucket=pointers(n_buckets),
+        bucket=bucket,
         chunk_row=pointers([len(chunk.feature) for chunk in chunks]),
-        feature=np.concatenate([chunk.feature for chunk in chunks]),
-        length=np.concatenate([chunk.length for chunk in chunks]),
+        feature=space.joined([chunk.feature for chunk in chunks], np.int32),
+        length=space.joined([chunk.length for chunk in chunks], np.uint8),
         chunk_entry=pointers([len(chunk.entry) for chunk in chunks]),
-        entry=np.concatenate([chunk.entry for chunk in chunks]),
+        entry=space.joined([chunk.entry for chunk in chunks], np.uint16),
         scale=scale,
         bias=bias,
         calibration=np.array([1.0, 1.0, 0.0], np.float32),

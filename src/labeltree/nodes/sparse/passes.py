@@ -21,6 +21,7 @@ from labeltree.kernels.sparse.arrays import (
 )
 from labeltree.nodes.sparse.gathering import Material
 from labeltree.nodes.sparse.solver import DualSolver, Method, Solver, Trained
+from labeltree.storage.space import Space
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,16 +36,16 @@ class Passes(Solver):
         """Of the variables, what a pass may change to be the last one."""
 
     @abstractmethod
-    def first_dual(self, examples: Gathered, n_columns: int) -> NDArray[np.float32]:
+    def first_dual(self, examples: Gathered, n_columns: int, space: Space) -> NDArray[np.float32]:
         """The variables with which no example has a part in the weights."""
 
     def working_bytes(self, n_columns: int, n_features: int, n_examples: int, n_entries: int) -> int:
         return 4 * n_columns * (n_features + self.n_duals(n_examples))
 
     def train(self, material: Material, config: Config, random: int) -> Iterator[Trained]:
-        examples, features, positive_weight, _ = material
+        examples, features = material.examples, material.features
         method = self.kernel_method(config)
-        state = self._first_state(examples, len(features) + (config.bias > 0), positive_weight, random)
+        state = self._first_state(material, len(features) + (config.bias > 0), random)
         trained = Trained(features, state.weights, float(method.l1))
         n_passes = self.most_passes(config)
         if np.any(examples.held_out):
@@ -55,17 +56,16 @@ class Passes(Solver):
         self._make_passes(material, config, state, n_passes, True)
         yield trained
 
-    def _first_state(
-        self, examples: Gathered, n_weights: int, positive_weight: NDArray[np.float32], random: int
-    ) -> State:
-        """No weights yet, ``n_weights`` of each child; ``positive_weight`` is that of each child."""
+    def _first_state(self, material: Material, n_weights: int, random: int) -> State:
+        """No weights yet, ``n_weights`` of each child."""
+        examples, positive_weight = material.examples, material.positive_weight
         n_examples, n_children = len(examples.weight), len(positive_weight)
         n_columns = int(padded(n_children))
         of_column = np.full(n_columns, self.padding, np.float32)
         of_column[:n_children] = positive_weight
         return State(
-            np.zeros((n_weights, n_columns), np.float32),
-            self.first_dual(examples, n_columns),
+            material.space.zeros((n_weights, n_columns), np.float32),
+            self.first_dual(examples, n_columns, material.space),
             of_column,
             np.arange(n_examples),
             np.ones(n_examples, np.bool_),
@@ -104,16 +104,18 @@ class Dual(DualSolver, Passes):
         few = min(1.0, n_columns / LANES)
         return np.float32(config.tolerance * few * (1.0 if with_held_out else self.first_tolerance))
 
-    def first_dual(self, examples: Gathered, n_columns: int) -> NDArray[np.float32]:
-        return np.full((len(examples.weight), n_columns), self.no_dual, np.float32)
+    def first_dual(self, examples: Gathered, n_columns: int, space: Space) -> NDArray[np.float32]:
+        dual = space.empty((len(examples.weight), n_columns), np.float32)
+        dual[:] = self.no_dual
+        return dual
 
 
 @dataclass(frozen=True, kw_only=True)
 class SoftmaxDual(Dual):
     """A variable for each example and child, at first 1 for the child that the example goes to."""
 
-    def first_dual(self, examples: Gathered, n_columns: int) -> NDArray[np.float32]:
-        dual = super().first_dual(examples, n_columns)
+    def first_dual(self, examples: Gathered, n_columns: int, space: Space) -> NDArray[np.float32]:
+        dual = super().first_dual(examples, n_columns, space)
         dual[np.arange(len(examples.positive)), examples.positive] = 1.0
         return dual
 
@@ -144,7 +146,7 @@ class Online(Passes):
     def n_duals(self, n_examples: int) -> int:
         return 0
 
-    def first_dual(self, examples: Gathered, n_columns: int) -> NDArray[np.float32]:
+    def first_dual(self, examples: Gathered, n_columns: int, space: Space) -> NDArray[np.float32]:
         return np.empty((0, 0), np.float32)
 
     def diverged(self, config: Config) -> TrainingError:

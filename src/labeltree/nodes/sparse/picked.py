@@ -39,7 +39,7 @@ def gather_copies(plan: Plan, first: int, last: int, solver: Solver, scratch: Sc
     examples.weight[:] *= plan.positive_weight[first:last][examples.positive].astype(np.float32)
     has_part = plan.is_learned[first:last] | (last - first == 2)
     visits = _draw_visits(plan, first, last, order, solver) if solver.draws_labels else None
-    return Material(examples, features, has_part.astype(np.float32), visits)
+    return Material(examples, features, has_part.astype(np.float32), visits, plan.space)
 
 
 def _draw_visits(

@@ -14,6 +14,7 @@ from labeltree.kernels.sparse.arrays import Rows, padded
 from labeltree.nodes import LINKS
 from labeltree.nodes.biases import total_weight
 from labeltree.nodes.chunks import chunk_starts
+from labeltree.storage.space import IN_MEMORY, Space
 from labeltree.tree import LabelTree
 
 
@@ -39,6 +40,7 @@ class Plan(NamedTuple):
     bias: NDArray[np.float32]  # (n_nodes,) of nodes that are not learned
     is_learned: NDArray[np.bool_]  # (n_nodes,)
     positive_weight: NDArray[np.float64]  # (n_nodes,) what a node's positive examples count
+    space: Space = IN_MEMORY  # for what a task works on
 
     @property
     def n_chunks(self) -> int:
@@ -63,12 +65,13 @@ def make_plan(
     weight: NDArray[np.float32],
     held_out: NDArray[np.int64],
     seed: int,
+    space: Space = IN_MEMORY,
 ) -> Plan:
     """``config`` is resolved; ``weight`` is that of each row, and ``held_out`` are rows that join last."""
     is_held_out = np.zeros(X.n_rows, np.bool_)
     is_held_out[held_out] = True
     link = LINKS[config.link]
-    node_indptr, node_rows, node_weight = _positives(Y, tree, weight)
+    node_indptr, node_rows, node_weight = _positives(Y, tree, weight, space)
     shares = np.empty(0, np.float32)
     if link.picks_label:
         shares = _shares(Y, tree, weight, node_indptr)
@@ -101,11 +104,12 @@ def make_plan(
         bias=bias,
         is_learned=is_learned,
         positive_weight=config.positive_weight * (1 + config.rare_weight / n_positive),
+        space=space,
     )
 
 
 def _positives(
-    Y: LabelRows, tree: LabelTree, weight: NDArray[np.float32]
+    Y: LabelRows, tree: LabelTree, weight: NDArray[np.float32], space: Space
 ) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float64]]:
     """The positive rows of each node, and their weight."""
     from labeltree.kernels.sparse.gathering import count_positive, fill_positive
@@ -114,7 +118,7 @@ def _positives(
     labels = (tree.parent, tree.leaf_of_label, Y.indptr, Y.indices, weight)
     count_positive(*labels, count, node_weight)
     indptr = np.cumsum(count)
-    rows = np.empty(indptr[-1], np.int32)
+    rows = space.lasting(int(indptr[-1]), np.int32)
     fill_positive(*labels, indptr, rows)
     return indptr, rows, node_weight
 
@@ -156,9 +160,12 @@ def _entries(
     X: SparseRows, all_rows: NDArray[np.int32], node_indptr: NDArray[np.int64], node_rows: NDArray[np.int32]
 ) -> NDArray[np.float64]:
     """(n_nodes + 1,) of the rows of each node, a bias each included; at last, and so at -1, of all rows."""
-    entries = np.diff(X.indptr) + 1
-    sums = np.concatenate([[0], np.cumsum(entries[node_rows])])
-    return np.append(np.diff(sums[node_indptr]), entries[all_rows].sum()).astype(np.float64)
+    from labeltree.kernels.sparse.gathering import sum_entries
+
+    sums = np.empty(len(node_indptr), np.float64)
+    sum_entries(X.indptr, node_indptr, node_rows, sums)
+    sums[-1] = (X.indptr[all_rows + 1] - X.indptr[all_rows] + 1).sum()
+    return sums
 
 
 def _least_weight(config: Config, X: SparseRows) -> float:

@@ -56,15 +56,17 @@ class _Tensor(NamedTuple):
 
 
 def read_model(
-    path: str | os.PathLike[str], *, verify: bool = True
+    path: str | os.PathLike[str], *, verify: bool = True, private: bool = False
 ) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
     """The tensors, as read-only views of the mapped file, and the metadata with its ``"format"``.
+
+    ``private`` ones may be written, which changes nothing in the file.
 
     ``verify=False`` skips the digest, and with it the reading of the whole file; all other checks still run.
     The mapping lives as long as one of the arrays. Replace a model with ``write_model`` (it renames), and
     never overwrite one in place: programs that have it mapped would see it change.
     """
-    buffer = _map(path)
+    buffer = _map(path, mmap.ACCESS_COPY if private else mmap.ACCESS_READ)
     header = _header_bytes(path, buffer)
     entries = _parse_header(path, header)
     metadata = _metadata(path, entries.pop(RESERVED_KEY, None))
@@ -89,7 +91,7 @@ def _corrupted(path: Any, problem: str) -> NoReturn:
     raise CorruptedModelError(f"model file {path}: corrupted: {problem[:500]}; {_ADVICE}")
 
 
-def _map(path: str | os.PathLike[str]) -> mmap.mmap:
+def _map(path: str | os.PathLike[str], access: int) -> mmap.mmap:
     try:
         # Looked at before it is opened: opening a pipe would wait for a writer.
         if not stat.S_ISREG(os.stat(path).st_mode):
@@ -98,7 +100,7 @@ def _map(path: str | os.PathLike[str]) -> mmap.mmap:
             size = os.fstat(file.fileno()).st_size
             if size < 8:
                 raise TruncatedModelError(f"model file {path}: has only {size} bytes; {_ADVICE}")
-            return mmap.mmap(file.fileno(), size, access=mmap.ACCESS_READ)
+            return mmap.mmap(file.fileno(), size, access=access)
     except OSError as error:
         reason = error.strerror or str(error)
         raise ModelFileError(
