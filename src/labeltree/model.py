@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,9 +16,7 @@ from labeltree.data.formats import Reading, check_in_memory
 from labeltree.data.iterables import is_source, open_source
 from labeltree.data.labels import check_label_rows
 from labeltree.data.rows import LabelRows, SparseRows, emptied, without_entries
-from labeltree.decisions.goals import parse_goal
 from labeltree.decisions.rule import Rule, as_columns
-from labeltree.decisions.tuning import Tuned, tune_rule
 from labeltree.errors import DataError, ParameterError, show
 from labeltree.experts.by_rows import above_of_rows, best_of_rows, score_rows, similar_of_rows
 from labeltree.experts.combination import Combination, equal_weights
@@ -48,6 +46,9 @@ from labeltree.query import (
 from labeltree.storage.model_file import Parts, parts_of_bytes, parts_to_bytes, read_parts, write_parts
 from labeltree.tree import LabelTree
 from labeltree.wording import counted
+
+if TYPE_CHECKING:
+    from labeltree.decisions.tuning import Tuned
 
 Answers = list[list[tuple[str, float]]]  # of each row: labels and probabilities, best first
 
@@ -357,6 +358,9 @@ class Model:
         """A rule that is good for a measure, fitted to rows that the model was not trained on, and what it
         gains and costs on rows that it was not fitted to. ``model.rule = tuned.rule`` makes it the model's,
         and `save` keeps it. ``X`` and ``Y`` are those of :meth:`test`."""
+        from labeltree.decisions.goals import parse_goal
+        from labeltree.decisions.tuning import tune_rule  # and with it all that fits
+
         reading = Reading(format, text_column, labels_column, label_separator)
         data = self._data_set(X, Y, reading, skip_bad_lines)
         return tune_rule(self, data, parse_goal(measure, k), threads)
