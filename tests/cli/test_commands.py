@@ -252,10 +252,11 @@ def test_json_scores_on_the_last_line(
 
 def test_score_table(text_model: Path, text_data: Path, capsys: pytest.CaptureFixture[str]) -> None:
     lines = lines_of(capsys, "test", text_model, text_data, "-k", "2,1")
-    assert lines[0].split() == ["@1", "@2"]
-    names = ["precision", "recall", "nDCG", "propensity-scored", "calibration"]
-    assert [line.split()[0] for line in lines[1:6]] == names
-    assert "80 rows" in lines[6]
+    assert lines[0].split() == ["@1", "@2", "p>=0.5"]
+    names = ["precision", "recall", "nDCG", "propensity-scored", "propensity-scored", "calibration"]
+    assert [line.split()[0] for line in lines[1:7]] == names
+    assert [len(line.split()) for line in lines if line.startswith("Jaccard")] == [4]
+    assert "80 rows" in lines[-1]
 
 
 def test_per_label_table(
@@ -264,6 +265,9 @@ def test_per_label_table(
     lines_of(capsys, "test", text_model, text_data, "--per-label", tmp_path / "labels.tsv")
     head, *rows = [line.split("\t") for line in (tmp_path / "labels.tsv").read_text().splitlines()]
     assert head[:4] == ["label", "support", "predicted", "hits"]
+    assert head[-4:] == ["best_f1", "best_threshold", "training_rows", "problem"]
+    misses = [int(row[1]) - int(row[3]) for row in rows]
+    assert misses == sorted(misses, reverse=True)
     assert {row[0] for row in rows} == set(TOPICS)
     assert sum(int(row[1]) for row in rows) == sum(
         line.count("__label__") for line in fasttext_lines().splitlines()
