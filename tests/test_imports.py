@@ -34,7 +34,7 @@ LAYERS = (
     "model",
     "training",
     "estimator torch",
-    "distributed",
+    "distributed serve",
     "cli",
     "__main__",
 )

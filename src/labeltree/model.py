@@ -432,8 +432,14 @@ class Model:
 
     def find_labels(self, part: str) -> list[tuple[str, int]]:
         """Labels whose names have a part, in any case, with their training rows; the best matches first."""
-        ids = self._label_search.find(part)
-        return list(zip(self._label_search.names_of(ids), self.label_counts[ids].tolist(), strict=True))
+        return self.first_labels(part, self.n_labels)[0]
+
+    def first_labels(self, part: str, n: int) -> tuple[list[tuple[str, int]], int]:
+        """The first n of :meth:`find_labels`, and how many there are."""
+        found = self._label_search.find(part)
+        ids = found[:n]
+        names = self._label_search.names_of(ids)
+        return list(zip(names, self.label_counts[ids].tolist(), strict=True)), len(found)
 
     def check_labels(self, wanted: Sequence[str]) -> NDArray[np.int32]:
         """The ids of labels; where there is no such label, the error tells names that are near."""

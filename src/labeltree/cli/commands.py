@@ -45,6 +45,7 @@ try:
         unknown_option,
         work_dir_option,
     )
+    from labeltree.cli.serve import serve
     from labeltree.cli.sharing import merge, plan, work
     from labeltree.cli.signals import Terminated, orderly_end
     from labeltree.cli.steps import (
@@ -400,6 +401,7 @@ cli.add_command(labels)
 cli.add_command(merge)
 cli.add_command(neighbours)
 cli.add_command(plan)
+cli.add_command(serve)
 cli.add_command(tune)
 cli.add_command(warm_up)
 cli.add_command(work)
