@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
@@ -29,8 +30,10 @@ pytest.importorskip("httptools", reason="no httptools: pip install 'labeltree[se
 class Process:
     """A running service; what it prints is kept."""
 
-    def __init__(self, *arguments: str) -> None:
-        command = [sys.executable, "-m", "labeltree", "serve", *arguments, "--port", "0"]
+    def __init__(self, *arguments: str, first: str = "") -> None:
+        """``first`` is run before the command."""
+        code = f"import sys\n{first}\nfrom labeltree.cli import main\nsys.exit(main(sys.argv[1:]))"
+        command = [sys.executable, "-c", code, "serve", *arguments, "--port", "0"]
         self.process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
         self.lines: list[str] = []
         threading.Thread(target=self._read, daemon=True).start()
@@ -62,7 +65,8 @@ def ask(connection: HTTPConnection, method: str, path: str, body: Any = None) ->
 def service(tmp_path: Path) -> Iterator[Process]:
     path = tmp_path / "kitchen.labeltree"
     text_model().save(path)
-    service = Process(str(path), f"other={path}")
+    patience = "import labeltree.serve.running as running; running.HEADER_SECONDS = 0.3"
+    service = Process(str(path), f"other={path}", first=patience)
     yield service
     if service.process.poll() is None:
         service.process.kill()
@@ -81,7 +85,8 @@ def test_it_answers_reloads_and_drains(service: Process, tmp_path: Path) -> None
 
     bad = service.connect()  # a client that is broken does not hold up the others
     bad.sock = socket.create_connection(service.address or ("", 0))
-    bad.sock.sendall(b"POST /v1/models/kitchen/predict HTTP/1.1\r\nHost: a\r\nContent-Length: 100\r\n\r\n{")
+    bad.sock.sendall(b"POST /v1/models/kitchen/predict HTTP/1.1\r\nHost: a\r\n")
+    bad.sock.sendall(b"Content-Type: application/json\r\nContent-Length: 100\r\n\r\n{")
 
     text_model(seed=2).save(tmp_path / "kitchen.labeltree")
     os.kill(service.process.pid, signal.SIGHUP)
@@ -97,6 +102,19 @@ def test_it_answers_reloads_and_drains(service: Process, tmp_path: Path) -> None
     assert {"time", "request_id", "client", "method", "path", "status", "ms"} == set(log[0])
     assert "/v1/models/kitchen/predict" in [line["path"] for line in log]
     assert not [line for line in service.lines if "Traceback" in line]
+
+
+def test_silent_and_slow_clients_are_sent_away(service: Process) -> None:
+    for sent in (b"", b"GET /health/live HT", b"GET /health/live HTTP/1.1\r\nHost: a\r\n\r\nGET /health"):
+        with socket.create_connection(service.address or ("", 0), timeout=30) as connection:
+            connection.sendall(sent)
+            received = b""
+            with contextlib.suppress(ConnectionResetError):
+                while part := connection.recv(4096):
+                    received += part
+            assert received.startswith(b"HTTP/1.1 200") == sent.endswith(b"health")
+    service.process.terminate()
+    assert service.process.wait(60) == 0
 
 
 def test_what_cannot_be_started(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import signal
 import socket
 from collections.abc import Iterator
@@ -11,12 +12,45 @@ from typing import Any
 
 import uvicorn
 from starlette.applications import Starlette
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from labeltree.errors import ParameterError
 
 _DRAIN_SECONDS = 30  # that requests have to be answered after the service was told to stop
 _IDLE_SECONDS = 30  # that a connection may be silent between requests
+HEADER_SECONDS = 10.0  # that the head of a request may take to arrive
 _BACKLOG = 2048
+
+
+class _Protocol(HttpToolsProtocol):
+    """Connections that keep silent, or send the head of a request byte by byte, are closed."""
+
+    _late: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self._wait_for_head()
+
+    def on_message_begin(self) -> None:
+        super().on_message_begin()
+        self._wait_for_head()
+
+    def on_headers_complete(self) -> None:
+        self._stop_waiting()
+        super().on_headers_complete()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._stop_waiting()
+        super().connection_lost(exc)
+
+    def _wait_for_head(self) -> None:
+        self._stop_waiting()
+        self._late = self.loop.call_later(HEADER_SECONDS, self.transport.abort)
+
+    def _stop_waiting(self) -> None:
+        if self._late is not None:
+            self._late.cancel()
+            self._late = None
 
 
 class _Server(uvicorn.Server):
@@ -45,7 +79,7 @@ def run(app: Starlette, listening: socket.socket) -> None:
     """Until SIGTERM or SIGINT; SIGHUP looks for new model files."""
     config = uvicorn.Config(
         app,
-        http="httptools",
+        http=_Protocol,
         log_config=None,
         access_log=False,
         server_header=False,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 from collections.abc import AsyncIterator
 
 from labeltree.serve.batching import Worker
@@ -12,6 +13,7 @@ from labeltree.serve.metrics import Metrics
 from labeltree.serve.registry import Registry
 from labeltree.serve.tokens import Tokens
 
+_log = logging.getLogger(__name__)
 WATCH_SECONDS = 1.0  # between two looks at the models' files
 
 
@@ -47,7 +49,11 @@ class Service:
     async def _watch(self) -> None:
         # By the thread that will answer: it compiles kernels, and requests wait in its queue meanwhile.
         check = self.registry.check
-        await self.predictions.submit(None, lambda payloads: [check()], None, 0, is_limited=False)
+        try:
+            await self.predictions.submit(None, lambda payloads: [check()], None, 0, is_limited=False)
+        except Exception:
+            _log.exception("a model does not answer a test row: the service never becomes ready")
+            return
         self.is_ready = True
         while True:
             await asyncio.sleep(WATCH_SECONDS)
