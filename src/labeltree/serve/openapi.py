@@ -38,6 +38,13 @@ def description() -> dict[str, Any]:
     }
 
 
+def _query_schemas(kind: Any) -> list[tuple[str, dict[str, Any]]]:
+    """The fields of a class, each by itself."""
+    if kind is None:
+        return []
+    return list(msgspec.json.schema(kind)["$defs"][kind.__name__]["properties"].items())
+
+
 def _operation(each: Operation, schema_of: dict[Any, Any]) -> dict[str, Any]:
     media = "text/plain" if each.answer is None else JSON
     answered = {"type": "string"} if each.answer is None else schema_of[each.answer]
@@ -53,7 +60,7 @@ def _operation(each: Operation, schema_of: dict[Any, Any]) -> dict[str, Any]:
                 {"name": n, "in": "path", "required": True, "schema": {"type": "string"}}
                 for n in _PARAMETER.findall(each.path)
             ),
-            *({"name": p.name, "in": "query", "schema": p.schema, "description": p.told} for p in each.query),
+            *({"name": n, "in": "query", "schema": schema} for n, schema in _query_schemas(each.query)),
         ],
         "responses": responses,
     }

@@ -8,18 +8,10 @@ from typing import Any, NamedTuple
 from starlette.requests import Request
 from starlette.responses import Response
 
-from labeltree.serve import routes, schemas
-from labeltree.serve.requests import JSON
+from labeltree.serve import annif, routes, schemas
+from labeltree.serve.requests import FORM, JSON
 
 Endpoint = Callable[[Request], Awaitable[Response]]
-
-
-class Parameter(NamedTuple):
-    """Of the query."""
-
-    name: str
-    schema: dict[str, Any]
-    told: str
 
 
 class Operation(NamedTuple):
@@ -32,22 +24,18 @@ class Operation(NamedTuple):
     answer: Any  # the type of what it gives; None: text
     request: Any = None
     takes: str = JSON
-    query: tuple[Parameter, ...] = ()
+    query: Any = None
     is_open: bool = False  # to those without a token
 
 
 _MODEL = "/v1/models/{name}"
-_WHOLE = {"type": "integer", "minimum": 1, "maximum": 1000, "default": 20}
-_SEARCH = (
-    Parameter("q", {"type": "string", "default": ""}, "A part of the labels' names, in any case."),
-    Parameter("limit", _WHOLE, "At most so many labels."),
-)
+_PROJECT = "/v1/projects/{name}"
 OPERATIONS = (
     Operation("GET", "/v1/models", routes.models, "All models.", schemas.ModelsAnswer),
     Operation("GET", _MODEL, routes.model, "What is known of a model.", schemas.ModelAnswer),
     Operation(
         "GET", f"{_MODEL}/labels", routes.labels, "Labels found by a part of their names.",
-        schemas.LabelsAnswer, query=_SEARCH,
+        schemas.LabelsAnswer, query=schemas.LabelsQuery,
     ),
     Operation(
         "POST", f"{_MODEL}/predict", routes.predict, "The labels of documents, with their probabilities.",
@@ -72,6 +60,17 @@ OPERATIONS = (
     ),
     Operation("GET", "/metrics", routes.metrics, "What Prometheus reads.", None),
     Operation("GET", "/openapi.json", routes.openapi, "This description.", dict[str, Any]),
+    Operation("GET", "/v1/", annif.information, "As Annif: what this is.", annif.Information),
+    Operation("GET", "/v1/projects", annif.projects, "As Annif: the models.", annif.Projects),
+    Operation("GET", _PROJECT, annif.project, "As Annif: a model.", annif.Project),
+    Operation(
+        "POST", f"{_PROJECT}/suggest", annif.suggest, "As Annif: the labels of a text.",
+        annif.Suggestions, annif.SuggestForm, takes=FORM,
+    ),
+    Operation(
+        "POST", f"{_PROJECT}/suggest-batch", annif.suggest_batch, "As Annif: the labels of several texts.",
+        list[annif.DocumentSuggestions], annif.SuggestBatch, query=annif.SuggestQuery,
+    ),
 )  # fmt: skip
 
 OPEN_PATHS = frozenset(operation.path for operation in OPERATIONS if operation.is_open)

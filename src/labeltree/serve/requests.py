@@ -17,7 +17,8 @@ from labeltree.serve.limits import Limits
 from labeltree.serve.problems import Problem
 from labeltree.serve.schemas import Document, PredictRequest, Vector
 
-Asked = TypeVar("Asked", bound=Document)
+Asked = TypeVar("Asked", bound=msgspec.Struct)
+Query = TypeVar("Query", bound=msgspec.Struct)
 JSON = "application/json"
 FORM = "application/x-www-form-urlencoded"
 
@@ -35,6 +36,19 @@ def decode(body: bytes, kind: type[Any]) -> Any:
         raise Problem(422, f"{error}; GET /openapi.json says what a request may hold") from error
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise Problem(400, f"the body is no JSON in UTF-8 ({error}); send one object") from error
+
+
+def read_query(request: Request, kind: type[Query]) -> Query:
+    """What stands after the ? of an address."""
+    return convert(dict(request.query_params), kind)
+
+
+def convert(values: dict[str, str], kind: type[Query]) -> Query:
+    """Texts of a query or a form as what they must be; others are left out."""
+    try:
+        return msgspec.convert(values, kind, strict=False)
+    except msgspec.ValidationError as error:
+        raise Problem(422, f"{error}; GET /openapi.json says what may be given") from error
 
 
 def check_media_type(request: Request, wanted: str) -> None:

@@ -11,7 +11,7 @@ from starlette.responses import Response
 
 from labeltree.serve import schemas
 from labeltree.serve.predicting import question_of
-from labeltree.serve.problems import Problem, busy
+from labeltree.serve.problems import busy
 from labeltree.serve.requests import (
     JSON,
     check_most,
@@ -19,13 +19,12 @@ from labeltree.serve.requests import (
     documents_of,
     given_rows,
     read_json,
+    read_query,
     rows_of,
 )
 from labeltree.serve.schemas import Vector
 from labeltree.serve.served import Served
 from labeltree.serve.service import Service
-
-_FOUND = 20  # labels that a search gives
 
 
 def encode(value: Any) -> bytes:
@@ -59,13 +58,21 @@ def asked_of(request: Request) -> Asked:
 async def predict(request: Request) -> Response:
     service, served = asked_of(request)
     asked = await read_json(request, schemas.PredictRequest, service.limits)
+    results = await results_of(service, served, asked)
+    return answer(schemas.PredictAnswer(results, served.model_name), served)
+
+
+async def results_of(service: Service, served: Served, asked: schemas.PredictRequest) -> list[schemas.Result]:
+    """By the thread that predicts, perhaps together with other requests."""
     documents = documents_of(asked, service.limits)
     if asked.k is not None:
         check_most("k", asked.k, service.limits.labels)
     question = question_of(served, asked, documents)
     service.metrics.asked(served.name, len(documents))
-    results = await service.predictions.submit(question, question.answer, documents, len(documents))
-    return answer(schemas.PredictAnswer(results, served.model_name), served)
+    results: list[schemas.Result] = await service.predictions.submit(
+        question, question.answer, documents, len(documents)
+    )
+    return results
 
 
 async def explain(request: Request) -> Response:
@@ -124,21 +131,15 @@ async def model(request: Request) -> Response:
 
 async def labels(request: Request) -> Response:
     service, served = asked_of(request)
-    part = request.query_params.get("q", "")
-    limit = _whole_number(request.query_params.get("limit", str(_FOUND)), "limit", service.limits.labels)
+    asked = read_query(request, schemas.LabelsQuery)
+    limit = check_most("limit", asked.limit, service.limits.labels)
 
     def work() -> schemas.LabelsAnswer:
-        found, n_found = served.model.first_labels(part, limit)
+        found, n_found = served.model.first_labels(asked.q, limit)
         listed = [schemas.FoundLabel(label, n_rows) for label, n_rows in found]
         return schemas.LabelsAnswer(listed, n_found, served.model_name)
 
     return answer(await service.lookups.call(work), served)
-
-
-def _whole_number(given: str, name: str, most: int) -> int:
-    if not (given.isascii() and given.isdecimal() and 1 <= len(given) <= 18 and int(given) >= 1):
-        raise Problem(422, f"{name} must be a whole number of at least 1, but is {given[:60]!r}")
-    return check_most(name, int(given), most)
 
 
 async def live(request: Request) -> Response:

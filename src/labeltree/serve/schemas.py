@@ -60,6 +60,13 @@ class NeighboursRequest(Document, forbid_unknown_fields=True, kw_only=True):
     n: Number = 10
 
 
+class LabelsQuery(Struct):
+    """Of `/labels`: a part of the labels' names, in any case, and how many are wanted."""
+
+    q: str = ""
+    limit: Number = 20
+
+
 class ModelName(Struct):
     """Which model answered: the version changes with the content of its file."""
 
