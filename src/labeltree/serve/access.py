@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import logging
 import re
+import secrets
 import time
-import uuid
 from typing import Any
 
-from starlette.datastructures import Headers, MutableHeaders
+from starlette.datastructures import Headers
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -21,7 +22,10 @@ access_log = logging.getLogger("labeltree.serve.access")
 _log = logging.getLogger(__name__)
 _ID = re.compile(r"[\w.:-]{1,64}", re.ASCII)
 _PATH_OF: dict[Any, str] = {each.endpoint: each.path for each in OPERATIONS}
+# A number of its own for each request: to ask the system for randomness would take longer than to predict.
+_PROCESS, _NUMBERS = secrets.token_hex(8), itertools.count(1)
 _GONE = 499  # the client left; only the log sees it
+_ALWAYS = ((b"x-content-type-options", b"nosniff"), (b"cache-control", b"no-store"))
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 
 
@@ -38,17 +42,15 @@ class Access:
         started = time.perf_counter()
         headers = Headers(scope=scope)
         given = headers.get("x-request-id", "")
-        request_id = given if _ID.fullmatch(given) else uuid.uuid4().hex
+        request_id = given if _ID.fullmatch(given) else f"{_PROCESS}-{next(_NUMBERS):x}"
         status = 0
 
         async def send_with_id(message: Message) -> None:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
-                answered = MutableHeaders(scope=message)
-                answered["X-Request-ID"] = request_id
-                answered["X-Content-Type-Options"] = "nosniff"
-                answered["Cache-Control"] = "no-store"
+                own = (b"x-request-id", request_id.encode())
+                message["headers"] = [*message["headers"], *_ALWAYS, own]
             await send(message)
 
         try:

@@ -35,6 +35,7 @@ class Metrics:
     def __init__(self, models: Iterable[Served]) -> None:
         self._registry = CollectorRegistry()
         self._registry.register(_Models(models))
+        self._answered: dict[tuple[str, str, int], tuple[Counter, Histogram]] = {}
         self._requests = Counter(
             "labeltree_requests", "Answered requests.", ["route", "method", "status"], registry=self._registry
         )
@@ -65,8 +66,12 @@ class Metrics:
         self._ready.set_function(ready)
 
     def answered(self, route: str, method: str, status: int, seconds: float) -> None:
-        self._requests.labels(route, method, str(status)).inc()
-        self._seconds.labels(route).observe(seconds)
+        counts = self._answered.get((route, method, status))
+        if counts is None:  # to look them up takes a good part of a short request's time
+            counts = self._requests.labels(route, method, str(status)), self._seconds.labels(route)
+            self._answered[route, method, status] = counts
+        counts[0].inc()
+        counts[1].observe(seconds)
 
     def asked(self, model: str, n_documents: int) -> None:
         self._documents.labels(model).inc(n_documents)

@@ -156,6 +156,11 @@ def given_rows(model: Model, documents: Sequence[str | Vector]) -> SparseRows:
     )
 
 
+def single_row(model: Model, document: str | Vector) -> SparseRows:
+    """As :func:`given_rows`, by the quick way of single texts."""
+    return model.features.single(document) if isinstance(document, str) else given_rows(model, [document])
+
+
 def rows_of(vectors: Sequence[Vector], n_columns: int) -> SparseRows:
     """Vectors as they were sent: what their indices and values may be is for the model to say."""
     lengths = [len(vector.indices) for vector in vectors]
