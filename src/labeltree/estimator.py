@@ -24,7 +24,7 @@ from labeltree.features.joined import JoinedFeatures, read_dense
 from labeltree.features.vectors import VectorFeatures
 from labeltree.model import Model
 from labeltree.parameter import Parameter, check_names, parsed, plain
-from labeltree.query import DEFAULT_BEAM, DEFAULT_SEARCH, Query, make_query
+from labeltree.query import DEFAULT_BEAM, DEFAULT_SEARCH, Query, make_query, query_all
 from labeltree.training.driver import train
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
@@ -138,13 +138,18 @@ class LabelTreeClassifier(ClassifierMixin, BaseEstimator):
     def predict(self, X: Any) -> Any:
         """A CSR indicator of the labels of probability >= ``threshold``; for a 1-D ``y`` the best classes.
 
+        Where ``model_.rule`` was set, by what `model_.tune` gave, that says which labels.
         All labels above a threshold are found exactly: only the best classes are searched for by a beam.
         """
         features, _ = self._read_features(X)
         if not self.multilabel_:
             ids, _ = self._topk(features, 1)
             return self.classes_[ids[:, 0]]
-        rows = self.model_.predict_rows(features, self.threshold, threads=self.threads)
+        query = self.model_.ruled(query_all(self.threshold))
+        if query.rule is None:
+            rows = self.model_.above(features, query, self.threads)
+        else:
+            rows = self.model_.decided(features, query._replace(threshold=np.float32(0.0)), self.threads)
         return _indicator(LabelRows(rows.indptr, rows.indices, rows.n_columns))
 
     def predict_proba(self, X: Any) -> Any:

@@ -167,7 +167,7 @@ def _line(row: Any, place: str) -> bytes:
         raise DataError(f"{place}: the text must be a string, but is {show(text)}; fill or drop such rows")
     if isinstance(labels, str) or not isinstance(labels, Iterable):
         raise DataError(
-            f"{place}: labels must be a list, but are {show(labels)}; give a list, even of one (Dask turns the "
+            f"{place}: labels must be a list, but are {show(labels)}; give a list, even of one (Dask turns "
             "lists of a data frame into strings unless its option dataframe.convert-string is False)"
         )
     content = {"text": text, "labels": [str(label) for label in labels]}

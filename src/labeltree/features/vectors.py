@@ -114,6 +114,10 @@ class VectorFeatures(Features):
             )
         return sparse_rows(X, self.n_columns)
 
+    def single(self, X: Any) -> SparseRows:
+        is_flat = isinstance(X, np.ndarray) and X.ndim == 1 and X.dtype.kind in "biuf"
+        return self.given_rows(X[None, :] if is_flat else X)
+
     def prepared(self, rows: SparseRows) -> SparseRows:
         """Normalised."""
         if rows.n_columns != self.n_columns:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from labeltree.config import AskedConfig, Config, ask_config
+from labeltree.config import AskedConfig, Config, ask_config, without_unused_blocks
 from labeltree.data.files import are_files, find_files
 from labeltree.data.formats import Reading
 from labeltree.data.memory import row_weights
@@ -297,6 +297,13 @@ def estimate(
 
 
 def _merge_config(
+    config: Config | AskedConfig | None, preset: str | None, parameters: dict[str, Any]
+) -> AskedConfig:
+    merged = _asked(config, preset, parameters)
+    return merged._replace(config=without_unused_blocks(merged.config))
+
+
+def _asked(
     config: Config | AskedConfig | None, preset: str | None, parameters: dict[str, Any]
 ) -> AskedConfig:
     if isinstance(config, AskedConfig) and not parameters and preset is None:
