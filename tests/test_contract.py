@@ -15,6 +15,7 @@ import pytest
 from numpy.typing import NDArray
 from support.small_data import (
     LABELS,
+    N_DENSE,
     N_FEATURES,
     N_LABELS,
     empty_rows,
@@ -229,8 +230,10 @@ def test_empty_row_gets_what_the_biases_say(model: Model, point: Point) -> None:
 
 
 def test_what_is_unknown_or_zero_is_as_if_absent(model: Model, point: Point) -> None:
-    if point.features == "text":
+    if point.features != "vectors":
         nothing: Any = ["nothing anybody ever saw", "\t \n", "\u2003unknown\x00tokens"]
+        if point.features == "joined":
+            nothing = [nothing, np.zeros((3, N_DENSE))]
     else:
         zeros = np.zeros(3, np.float32)
         nothing = SparseRows(np.arange(4), np.array([0, 5, N_FEATURES - 1], np.int32), zeros, N_FEATURES)

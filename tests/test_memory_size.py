@@ -41,5 +41,5 @@ def test_no_sizes(size: Any) -> None:
 
 @pytest.mark.parametrize("size", ["100MB", 0, "0", -5, True, "255.9MB"])
 def test_too_little(size: Any) -> None:
-    with pytest.raises(ParameterError, match="max_memory must be at least 256MB, .* but is"):
+    with pytest.raises(ParameterError, match=r"max_memory must be at least 256MB, .* but is"):
         check_memory(size)

@@ -13,24 +13,31 @@ from numpy.typing import NDArray
 
 from labeltree import __version__
 from labeltree.config import Config
+from labeltree.data.files import are_files
 from labeltree.data.formats import Reading, check_in_memory
 from labeltree.data.iterables import is_source, open_source
 from labeltree.data.labels import check_label_rows
 from labeltree.data.rows import LabelRows, SparseRows, emptied, without_entries
+from labeltree.decisions.rule import Rule, as_columns
 from labeltree.errors import DataError, ParameterError, show
 from labeltree.experts.by_rows import above_of_rows, best_of_rows, score_rows, similar_of_rows
 from labeltree.experts.combination import Combination, equal_weights
 from labeltree.experts.ensemble import Ensemble
 from labeltree.experts.expert import Expert, Found
+from labeltree.experts.masks import LabelMask, make_mask
 from labeltree.experts.single_row import SingleRow
 from labeltree.features.features import Features, is_list
-from labeltree.features.reading import given_data_set, read_data_set, source_data_set
+from labeltree.features.reading import DataSet, given_data_set, read_data_set, source_data_set
 from labeltree.features.strings import StringTable
 from labeltree.metrics.testing import Measures, measure
 from labeltree.parallel import check_threads
 from labeltree.query import (
     ALL,
     DEFAULT_SEARCH,
+    OF_MODEL,
+    RULES,
+    SET_THRESHOLD,
+    USUAL_K,
     WITH_LABELS,
     Query,
     check_columns,
@@ -43,6 +50,7 @@ from labeltree.tree import LabelTree
 from labeltree.wording import counted
 
 if TYPE_CHECKING:
+    from labeltree.decisions.tuning import Tuned
     from labeltree.explain.explainer import Explainer
     from labeltree.explain.labels import LabelCard, LabelSearch
     from labeltree.explain.result import Explanation, WhyNot
@@ -69,6 +77,7 @@ class Model:
         combination: Combination | None = None,
         card: Mapping[str, str] | None = None,
         version: str | None = __version__,
+        rule: Rule | None = None,
     ) -> None:
         self.config = config  # as it was given, so that it means the same for other data
         self.features = features
@@ -77,6 +86,7 @@ class Model:
         self.n_examples = n_examples
         self.card = dict(card or {})  # facts that are saved with the model, such as its licence
         self.version = version  # of the labeltree that trained it now or wrote its file; None: it did not say
+        self.rule = rule  # which labels are given, if not the most probable ones
         self.n_labels, self.n_features = len(labels), features.n_columns
         self.experts = experts
         self.combination = combination or equal_weights(len(experts))
@@ -116,9 +126,9 @@ class Model:
         return len(self.combination.map) > 0 or all(expert.is_calibrated for expert in self.experts)
 
     def predict(
-        self, X: Any, k: int | None = 5, *, threshold: float = 0.0, normalize: bool = False,
+        self, X: Any, k: int | None = USUAL_K, *, threshold: float = 0.0, normalize: bool = False,
         search: str = DEFAULT_SEARCH, beam: int | None = None, if_unknown: str = WITH_LABELS,
-        threads: int = 0,
+        allowed: Any = None, without: Any = None, rule: Any = OF_MODEL, threads: int = 0,
     ) -> Answers:  # fmt: skip
         """For each text or row its most probable labels with their probabilities, best first.
 
@@ -128,20 +138,28 @@ class Model:
         on to the end; ``"beam"`` opens only the ``beam`` (or 10) most probable nodes of each level, and may
         miss labels or find fewer than ``k``. A row that the model :meth:`knows` nothing of gets the labels
         that are probable for any row, or none with ``if_unknown="nothing"``.
+
+        Only ``allowed`` labels are given, a list of them, one list for each row or a :meth:`mask`; and none
+        of those ``without`` lists. A model that was tuned (:meth:`tune`) gives what its rule says, as many as
+        that says unless ``k`` does; ``rule="none"`` gives the most probable ones, and another rule may be
+        given.
         """
-        return self.answer(X, make_query(k, threshold, normalize, search, beam, if_unknown), threads)[0]
+        query = self.masked(make_query(k, threshold, normalize, search, beam, if_unknown), allowed, without)
+        return self.answer(X, self.ruled(query, rule, is_usual=k is USUAL_K), threads)[0]
 
     def predict_arrays(
         self, X: Any, k: int = 5, *, threshold: float = 0.0, normalize: bool = False,
         search: str = DEFAULT_SEARCH, beam: int | None = None, if_unknown: str = WITH_LABELS,
-        threads: int = 0, return_exact: bool = False,
+        allowed: Any = None, without: Any = None, rule: Any = OF_MODEL, threads: int = 0,
+        return_exact: bool = False,
     ) -> tuple[NDArray[Any], ...]:  # fmt: skip
         """Label ids and probabilities, both (n_rows, k), best first; -1 and 0 where fewer are found.
 
         With ``return_exact`` also (n_rows,) whether these are proven to be the most probable labels.
         """
         query = make_query(check_columns(k), threshold, normalize, search, beam, if_unknown)
-        ids, probabilities, is_exact = self.best(X, query, threads)
+        asked = self.ruled(self.masked(query, allowed, without), rule)
+        ids, probabilities, is_exact = self.best(X, asked, threads)
         n_more = query.k - ids.shape[1]
         if n_more:
             places = ((0, 0), (0, n_more))
@@ -150,14 +168,65 @@ class Model:
 
     def predict_rows(
         self, X: Any, threshold: float, *, normalize: bool = False, if_unknown: str = WITH_LABELS,
-        threads: int = 0,
+        allowed: Any = None, without: Any = None, threads: int = 0,
     ) -> SparseRows:  # fmt: skip
         """All labels of at least ``threshold``: rows of probabilities over label ids."""
-        return self.above(X, query_all(threshold, normalize, if_unknown), threads)
+        query = query_all(threshold, normalize, if_unknown)
+        return self.above(X, self.masked(query, allowed, without), threads)
+
+    def mask(self, allowed: Any = None, without: Any = None) -> LabelMask:
+        """Labels that may be given, as ``allowed=`` of :meth:`predict`: what follows from it is kept with it,
+        so that it is quick to use again."""
+        mask = make_mask(self.labels, allowed, without)
+        if not isinstance(mask, LabelMask):
+            raise ParameterError(
+                "a mask needs allowed, a list of labels, or without; not a list for each row"
+            )
+        return mask
+
+    def masked(self, query: Query, allowed: Any, without: Any) -> Query:
+        """The query for some labels only, in the forms of :meth:`predict`."""
+        if allowed is None and without is None:
+            return query
+        return query._replace(mask=make_mask(self.labels, allowed, without))
+
+    def ruled(self, query: Query, rule: Any = OF_MODEL, *, is_usual: bool = False) -> Query:
+        """The query by a rule: the model's own, if it has one, ``"none"``, or another."""
+        if isinstance(rule, str) and rule in RULES:
+            chosen = self.rule if rule == OF_MODEL else None
+        elif isinstance(rule, Rule):
+            chosen = rule
+        elif rule is None:
+            chosen = None
+        else:
+            raise ParameterError(f"rule must be one of {', '.join(RULES)} or a Rule, but is {show(rule)}")
+        if chosen is None:
+            return query
+        if len(chosen.arrays[0]) != self.n_labels:
+            raise ParameterError(
+                f"the rule is of a model of {len(chosen.arrays[0])} labels, but this has {self.n_labels}"
+            )
+        return query._replace(rule=chosen, k=ALL if is_usual else query.k)
+
+    def decided(self, X: Any, query: Query, threads: int = 0) -> SparseRows:
+        """What the query's rule gives each row: label ids in order, and their probabilities."""
+        assert query.rule is not None
+        rows, ensemble = self._rows(X), self._ensemble
+        if query.mask is not None:
+            if not isinstance(query.mask, LabelMask):
+                raise ParameterError("a rule takes a mask for all rows, no list for each; or rule none")
+            ensemble = query.mask.restrict(ensemble)
+        found = query.rule.decide(ensemble, rows, query, check_threads(threads))
+        return found if query.labels_unknown else emptied(found, without_entries(rows))
 
     def answer(self, X: Any, query: Query, threads: int = 0) -> tuple[Answers, NDArray[np.bool_]]:
         """What :meth:`predict` returns, to a query that is made already; and which rows are proven exact."""
         names = self.label_names
+        if query.rule is not None:
+            found = self.decided(X, query, threads)
+            pairs = (_row(found, i) for i in range(found.n_rows))
+            by_rule = [[(names[id], float(p)) for id, p in zip(*pair, strict=True)] for pair in pairs]
+            return by_rule, np.ones(found.n_rows, np.bool_)
         if query.k == ALL:
             rows = self.above(X, query, threads)
             return [
@@ -168,24 +237,28 @@ class Model:
                 for i in range(rows.n_rows)
             ], np.ones(rows.n_rows, np.bool_)
         ids, probabilities, is_exact = self.best(X, query, threads)
-        found = []
+        answers = []
         # Without `strict=`, whose handing over is a good part of the time of all this for a single row.
         for row_ids, row_probabilities in zip(ids.tolist(), probabilities.tolist()):  # noqa: B905
             if row_ids[-1] < 0:
                 del row_ids[row_ids.index(-1) :]
-            found.append(list(zip(map(names.__getitem__, row_ids), row_probabilities)))  # noqa: B905
-        return found, is_exact
+            answers.append(list(zip(map(names.__getitem__, row_ids), row_probabilities)))  # noqa: B905
+        return answers, is_exact
 
     def best(self, X: Any, query: Query, threads: int = 0) -> Found:
         """The best labels, of (n_rows, k), or as many columns as there are labels."""
         threads = check_threads(threads)
-        if query.k > self.n_labels:  # there are no more, and their places would take memory
-            query = query._replace(k=self.n_labels)
-        found = self._single_row.best(X, query)
-        if found is not None:
-            return found
-        rows = self._rows(X)
-        ids, probabilities, is_exact = found = best_of_rows(self._ensemble, rows, query, threads)
+        if query.rule is not None:
+            return as_columns(self.decided(X, query, threads), query.k)
+        n_most = self.n_labels if query.mask is None else max(1, query.mask.n_most)
+        if query.k > n_most:  # there are no more, and their places would take memory
+            query = query._replace(k=n_most)
+        if query.mask is None:
+            found = self._single_row.best(X, query)
+            if found is not None:
+                return found
+        rows, find = self._rows(X), best_of_rows if query.mask is None else query.mask.best
+        ids, probabilities, is_exact = found = find(self._ensemble, rows, query, threads)
         if not query.labels_unknown:
             unknown = without_entries(rows)
             ids[unknown], probabilities[unknown], is_exact[unknown] = -1, 0.0, True
@@ -193,8 +266,8 @@ class Model:
 
     def above(self, X: Any, query: Query, threads: int = 0) -> SparseRows:
         """All labels of at least the threshold: rows of probabilities over label ids."""
-        rows = self._rows(X)
-        found = above_of_rows(self._ensemble, rows, query, threads)
+        rows, find = self._rows(X), above_of_rows if query.mask is None else query.mask.above
+        found = find(self._ensemble, rows, query, threads)
         return found if query.labels_unknown else emptied(found, without_entries(rows))
 
     def knows(self, X: Any) -> NDArray[np.bool_]:
@@ -261,29 +334,53 @@ class Model:
         self, X: Any, Y: Any = None, *, k: int | Sequence[int] = (1, 3, 5), normalize: bool = False,
         search: str = DEFAULT_SEARCH, beam: int | None = None, threads: int = 0, format: str = "auto",
         text_column: str = "text", labels_column: str = "labels", label_separator: str = ";",
-        skip_bad_lines: bool = False,
+        skip_bad_lines: bool = False, threshold: float = SET_THRESHOLD, allowed: Any = None,
+        without: Any = None, rule: Any = OF_MODEL,
     ) -> Measures:  # fmt: skip
         """How good the predictions are, as `labeltree test` says it: a mapping that shows itself as a table.
 
         ``X`` is the path of a data file, or texts or rows, whose true labels are ``Y``: lists of labels, an
         indicator matrix over the model's labels, or what :meth:`read` gave; or an iterable of pairs of both,
-        of dicts, or a data set, as :func:`labeltree.train` takes them. ``k`` may be several.
+        of dicts, or a data set, as :func:`labeltree.train` takes them. ``k`` may be several. Measures
+        without a k are those of the sets of labels of at least ``threshold``, or of a rule; ``allowed``,
+        ``without`` and ``rule`` are those of :meth:`predict`.
         """
         ranks = check_ranks(k)
         query = make_query(ranks[-1], normalize=normalize, search=search, beam=beam)
         reading = Reading(format, text_column, labels_column, label_separator)
+        data = self._data_set(X, Y, reading, skip_bad_lines)
+        query = self.ruled(self.masked(query, allowed, without), rule)
+        return measure(self, data, ranks, query, threads, threshold)
+
+    def tune(
+        self, X: Any, Y: Any = None, *, measure: str, k: int | None = None, threads: int = 0,
+        format: str = "auto", text_column: str = "text", labels_column: str = "labels",
+        label_separator: str = ";", skip_bad_lines: bool = False,
+    ) -> Tuned:  # fmt: skip
+        """A rule that is good for a measure, fitted to rows that the model was not trained on, and what it
+        gains and costs on rows that it was not fitted to. ``model.rule = tuned.rule`` makes it the model's,
+        and `save` keeps it. ``X`` and ``Y`` are those of :meth:`test`."""
+        from labeltree.decisions.goals import parse_goal
+        from labeltree.decisions.tuning import tune_rule  # and with it all that fits
+
+        reading = Reading(format, text_column, labels_column, label_separator)
+        data = self._data_set(X, Y, reading, skip_bad_lines)
+        return tune_rule(self, data, parse_goal(measure, k), threads)
+
+    def _data_set(self, X: Any, Y: Any, reading: Reading, skip_bad_lines: bool) -> DataSet:
+        """Of a file, an iterable, or of what is in memory."""
         if isinstance(X, (str, Path)):
             if Y is not None:
                 raise DataError("Y must be None when X is a file, whose lines have the labels")
-            data = read_data_set(self.features, self.labels, X, reading, skip_bad_lines=skip_bad_lines)
-        elif Y is None and is_source(X):
+            return read_data_set(self.features, self.labels, X, reading, skip_bad_lines=skip_bad_lines)
+        if are_files(X):
+            raise DataError(f"a test is of one file, but X is a list of {len(X)}; test each file by itself")
+        if Y is None and is_source(X):
             source = open_source(X, reading.check().columns)
             check_in_memory(reading, skip_bad_lines, has_columns=source.has_columns)
-            data = source_data_set(self.features, self.label_names, source)
-        else:
-            check_in_memory(reading, skip_bad_lines)
-            data = given_data_set(self.features.given_rows(X), Y, self.label_names)
-        return measure(self, data, ranks, query, threads)
+            return source_data_set(self.features, self.label_names, source)
+        check_in_memory(reading, skip_bad_lines)
+        return given_data_set(self.features.given_rows(X), Y, self.label_names)
 
     def inspect(self) -> dict[str, Any]:
         """What `labeltree inspect` shows."""
@@ -301,6 +398,7 @@ class Model:
             "n_labels": self.n_labels,
             "n_labels_without_examples": int(np.count_nonzero(self.label_counts == 0)),
             "calibrated": self.is_calibrated,
+            **({} if self.rule is None else {"rule": self.rule.measure}),
             "parameter_bytes": sum(expert.parameter_bytes for expert in self.experts),
             **statistics,
         }

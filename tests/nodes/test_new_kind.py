@@ -152,7 +152,7 @@ class Frequencies(NodeKind):
 
     def search(self, tree: LabelTree, parameters: Biases, n_features: int) -> Search:
         fields = tree_fields(tree, n_features) | parameters._asdict()
-        return Search(partial(make_kernels, self.name, nodes_at), TABLE.table(**fields), fields)
+        return Search(partial(make_kernels, self.name, nodes_at), TABLE, TABLE.table(**fields), fields)
 
     def weights(
         self, search: Search, first: NDArray[np.int32], count: NDArray[np.int32], columns: NDArray[np.int32]

@@ -134,7 +134,7 @@ def test_a_full_disk_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, c
 
 
 def test_a_folder_that_cannot_be_written_is_named() -> None:
-    with pytest.raises(TrainingError, match="/dev/null/x: cannot be written .* choose a folder"):
+    with pytest.raises(TrainingError, match=r"/dev/null/x: cannot be written .* choose a folder"):
         MappedSpace("/dev/null/x").lasting(10, np.uint8)
 
 

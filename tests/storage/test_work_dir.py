@@ -74,6 +74,7 @@ def test_the_same_training_goes_on(work: WorkDir) -> None:
     ],
 )
 def test_another_training_is_refused(work: WorkDir, change: dict[str, Any], told: str) -> None:
+    work.write("one", TENSORS, {})
     with pytest.raises(WorkDirError, match="holds the work of another training") as error:
         work.begin(KEY | change)
     assert told in str(error.value)
@@ -81,11 +82,24 @@ def test_another_training_is_refused(work: WorkDir, change: dict[str, Any], told
     work.begin(KEY)
 
 
+def test_a_training_without_results_gives_way(work: WorkDir) -> None:
+    """Its data was bad, perhaps, and is mended now."""
+    work.begin(KEY | {"data": {"file 1": "mended"}})
+    work.write("one", TENSORS, {})
+    with pytest.raises(WorkDirError, match="another training"):
+        work.begin(KEY)
+
+
 @pytest.mark.parametrize(
     ("content", "told"),
-    [(b"{", "cannot be read"), (b"\xff", "cannot be read"), (b"[]", "another version"), (b"{}", "another version"),
-     (b'{"format": 99}', "another version")],
-)  # fmt: skip
+    [
+        (b"{", "cannot be read"),
+        (b"\xff", "cannot be read"),
+        (b"[]", "another version"),
+        (b"{}", "another version"),
+        (b'{"format": 99}', "another version"),
+    ],
+)
 def test_a_manifest_of_something_else_is_refused(work: WorkDir, content: bytes, told: str) -> None:
     (work.path / "work.json").write_bytes(content)
     with pytest.raises(WorkDirError, match=told):
@@ -159,7 +173,7 @@ def test_a_folder_that_cannot_be_made_is_named() -> None:
     work = WorkDir("/dev/null/work")
     with pytest.raises(TrainingError, match="/dev/null/work: cannot be written"), work.alone():
         pass
-    with pytest.raises(TrainingError, match="/dev/null/work/work.json: cannot be read .* choose another"):
+    with pytest.raises(TrainingError, match=r"/dev/null/work/work.json: cannot be read .* choose another"):
         work.begin(KEY)
 
 

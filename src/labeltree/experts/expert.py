@@ -90,6 +90,16 @@ class Expert(ABC):
     def score(self, arrays: Arrays, labels: Labels, query: Query) -> NDArray[np.float32]:
         """The probability of each given label of each row; 0 for the label -1."""
 
+    def restricted(self, allowed: NDArray[np.bool_]) -> Expert:
+        """The same expert, as if there were no other labels than the allowed ones: those it never gives.
+
+        ``score`` may say anything of the others. Unless an expert knows better, all allowed labels are
+        scored.
+        """
+        from labeltree.experts.restricted import Restricted
+
+        return Restricted(self, allowed)
+
     def nonzero(self, arrays: Arrays) -> Above:
         """All labels of each row whose probability is not 0, where the expert lists them."""
         raise NotImplementedError(f"experts of kind {self.kind!r} are searched")

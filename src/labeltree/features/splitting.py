@@ -163,7 +163,8 @@ def _report(block: Block, row: int, status: int, progress: NDArray[np.int64], ba
         )
     column = start - int(block.text_start[row]) + 1
     value = block.buffer[start:end].tobytes()
-    bad_lines.report(line_message(block.source, int(block.line[row]), reason, column, value, fix))
+    line = int(block.line[row])
+    bad_lines.report(line_message(block.source, line, reason, column, value, fix, block.unit))
 
 
 @functools.cache

@@ -17,6 +17,7 @@ from labeltree.storage.work_dir import WorkDir
 from labeltree.tree import LabelTree, Shape
 
 if TYPE_CHECKING:
+    from labeltree.kernels.addresses import Layout
     from labeltree.kernels.search.factory import Kernels
     from labeltree.nodes.links import Link
 
@@ -109,6 +110,7 @@ class Search(NamedTuple):
     """Nodes as the kernels search them."""
 
     kernels: Callable[[Any], Kernels]  # of a link of kernels/links.py
+    layout: Layout
     table: NDArray[np.int64]  # the addresses of the arrays, which must live as long as it
     fields: dict[str, Any]  # these, and the numbers beside them
 

@@ -34,6 +34,10 @@ class Space:
     def is_on_disk(self) -> bool:
         return False
 
+    def most_bytes(self, wanted: int) -> int:
+        """Of memory that are taken where so many would be."""
+        return wanted
+
     def empty(self, shape: int | tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
         """An array for the work of the moment."""
         return np.empty(shape, dtype)
@@ -79,6 +83,9 @@ class MappedSpace(Space):
     @property
     def is_on_disk(self) -> bool:
         return True
+
+    def most_bytes(self, wanted: int) -> int:
+        return min(wanted, int(self.max_memory * (1 - _MARGIN))) if self.max_memory else wanted
 
     def empty(self, shape: int | tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
         return self._working(shape, dtype, np.empty)

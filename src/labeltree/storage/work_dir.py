@@ -55,7 +55,8 @@ class WorkDir:
         found, wanted = self.manifest, {"format": _FORMAT, **json.loads(json.dumps(key))}
         if found == wanted:
             return
-        if found:
+        has_results = any(self.path.glob(f"*{_SUFFIX}"))
+        if found and has_results:  # one that ended before it had any, as its data was bad, is nothing to lose
             different = list(_differences(found, wanted))
             told = "; ".join([*different[:_SHOWN], *["..."] * (len(different) > _SHOWN)])
             raise WorkDirError(
@@ -64,7 +65,7 @@ class WorkDir:
             )
         try:
             self.path.mkdir(parents=True, exist_ok=True)
-            if any(self.path.glob(f"*{_SUFFIX}")):
+            if has_results:
                 raise WorkDirError(f"{self.path}: has results, but no {_MANIFEST}; choose another work dir")
             write_whole(self.path / _MANIFEST, [json.dumps(wanted, sort_keys=True).encode()])
         except OSError as error:
@@ -115,7 +116,8 @@ class WorkDir:
             return read_model(self._file(name), verify=verify, private=True)
         except ModelFileError as error:
             raise WorkDirError(
-                f"{self._file(name)}: cannot be used ({error}); remove it and run the command that made it again"
+                f"{self._file(name)}: cannot be used ({error}); remove it, and run the command that made it "
+                "again"
             ) from error
 
     def read_sound(self, name: str) -> tuple[Tensors, dict[str, Any]] | None:

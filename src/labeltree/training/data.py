@@ -64,8 +64,7 @@ def read_training_data(
     data are an error.
     """
     if are_files(X):
-        if Y is not None or label_names is not None:
-            raise DataError("Y and label_names must be None when X is a file, whose lines have the labels")
+        check_labels_of_files(Y, label_names)
         files = find_files(X)
         bad_lines = BadLines(skip=skip_bad_lines)
         data = _read_files(files, config, reading.check(), bad_lines, progress, given, space)
@@ -78,6 +77,12 @@ def read_training_data(
         data = _read_memory(X, Y, config, label_names, given, space)
         place = ""
     return check_trainable(data, place, config)
+
+
+def check_labels_of_files(Y: Any, label_names: Any) -> None:
+    """Files have them: refuse others."""
+    if Y is not None or label_names is not None:
+        raise DataError("Y and label_names must be None when X is a file, whose lines have the labels")
 
 
 def place_of(files: Sequence[str]) -> str:

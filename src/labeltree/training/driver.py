@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from labeltree.config import AskedConfig, Config, ask_config
+from labeltree.config import AskedConfig, Config, ask_config, without_unused_blocks
 from labeltree.data.files import are_files, find_files
 from labeltree.data.formats import Reading
 from labeltree.data.memory import row_weights
@@ -28,7 +28,7 @@ from labeltree.parallel import Pool
 from labeltree.storage.card import check_card
 from labeltree.storage.work_dir import WorkDir
 from labeltree.training.cluster import check_client
-from labeltree.training.data import TrainingData, read_training_data, with_labels
+from labeltree.training.data import TrainingData, check_labels_of_files, read_training_data, with_labels
 from labeltree.training.kept_rows import (
     ROWS,
     keep_rows,
@@ -168,6 +168,7 @@ def _read(
     X, files = source.X, None
     if work is not None:
         if are_files(X):
+            check_labels_of_files(source.Y, source.label_names)
             X = files = with_standard_input(find_files(X), work.folder.path)
         work.folder.begin(training_key(config, files, source.sample_weight, source[4:]))
         if files is not None and work.folder.has(ROWS):
@@ -296,6 +297,13 @@ def estimate(
 
 
 def _merge_config(
+    config: Config | AskedConfig | None, preset: str | None, parameters: dict[str, Any]
+) -> AskedConfig:
+    merged = _asked(config, preset, parameters)
+    return merged._replace(config=without_unused_blocks(merged.config))
+
+
+def _asked(
     config: Config | AskedConfig | None, preset: str | None, parameters: dict[str, Any]
 ) -> AskedConfig:
     if isinstance(config, AskedConfig) and not parameters and preset is None:

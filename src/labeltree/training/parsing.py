@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -46,12 +47,13 @@ def read_in_parts(
     """As if the files were read one after another."""
     what = {"files": [os.path.abspath(file) for file in files], "reading": list(reading)}
     work.folder.write(_FILES, {}, what | {"skip_bad_lines": skip_bad_lines})
-    parts, n_done = Parts(work.folder, READ), 0
+    parts, n_done, lock = Parts(work.folder, READ), 0, threading.Lock()
 
     def tell(number: int) -> None:
         nonlocal n_done
-        n_done += 1
-        progress(n_done / len(files))
+        with lock:  # who listens hears of one at a time
+            n_done += 1
+            progress(n_done / len(files))
 
     def read(number: int) -> None:
         read_file(work.folder, number, config, pool.space)

@@ -49,6 +49,7 @@ def jobs() -> dict[str, Callable[[], None]]:
         "ensembles": _ensembles,
         "neighbours": _neighbours,
         "forest": _forest,
+        "decisions": _decide,
         "formats": _formats,
     }
 
@@ -148,6 +149,16 @@ def _forest() -> None:
     forest.leaves(rows[:3])
     listing = [*model.experts, *_train(trees=0, neighbours=5).experts]
     best_of_rows(Ensemble(listing, equal_weights(len(listing))), rows, make_query(1), 1)
+
+
+def _decide() -> None:
+    """For rows together."""
+    import numpy as np
+    from scipy.sparse import csr_matrix
+
+    from labeltree.decisions.batch import decide
+
+    decide(csr_matrix(np.full((2, 2), 0.5, np.float32)), measure="macro-f1@1")
 
 
 def _formats() -> None:
@@ -279,7 +290,12 @@ def _ask(model: Model, **how: Any) -> None:
 
 
 def _ask_otherwise(model: Model, **how: Any) -> None:
-    rows = _vectors(model)
+    import numpy as np
+
+    from labeltree.decisions.rule import RankingRule
+
+    rows, ones = _vectors(model), np.ones(model.n_labels, np.float32)
+    model.predict(rows, 1, rule=RankingRule("p@1", 1, ones, 0 * ones), **how)
     for X in (rows, rows[:1]):
         model.predict(X, 1, **how)
         model.predict(X, 1, search="beam", **how)

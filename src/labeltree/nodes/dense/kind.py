@@ -84,7 +84,7 @@ class _Dense(NodeKind):
         from labeltree.kernels.search.dense import DENSE_TABLE, dense_kernels
 
         fields = tree_fields(tree, n_features) | parameters._asdict()
-        return Search(dense_kernels, DENSE_TABLE.table(**fields), fields)
+        return Search(dense_kernels, DENSE_TABLE, DENSE_TABLE.table(**fields), fields)
 
     def weights(
         self, search: Search, first: NDArray[np.int32], count: NDArray[np.int32], columns: NDArray[np.int32]

@@ -56,7 +56,7 @@ class _Direct(NodeKind):
         from labeltree.kernels.search.direct import DIRECT_TABLE, direct_kernels
 
         fields = tree_fields(tree, n_features) | parameters._asdict()
-        return Search(direct_kernels, DIRECT_TABLE.table(**fields), fields)
+        return Search(direct_kernels, DIRECT_TABLE, DIRECT_TABLE.table(**fields), fields)
 
     def weights(
         self, search: Search, first: NDArray[np.int32], count: NDArray[np.int32], columns: NDArray[np.int32]

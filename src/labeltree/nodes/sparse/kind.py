@@ -125,7 +125,7 @@ class _Sparse(NodeKind):
         chunk = np.repeat(np.arange(len(starts) - 1, dtype=np.int32), np.diff(starts))
         fields = tree_fields(tree, n_features)
         fields |= {"chunk": chunk, "chunk_node": starts, "parameters": parameters}
-        return Search(sparse_kernels, SPARSE_TABLE.table(**fields), fields)
+        return Search(sparse_kernels, SPARSE_TABLE, SPARSE_TABLE.table(**fields), fields)
 
     def label_probability(self, parameters: SparseParameters, log_probability: float) -> float:
         from labeltree.nodes.sparse.weights import calibrated
