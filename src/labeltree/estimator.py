@@ -149,7 +149,7 @@ class LabelTreeClassifier(ClassifierMixin, BaseEstimator):
         if query.rule is None:
             rows = self.model_.above(features, query, self.threads)
         else:
-            rows = self.model_.decided(features, query._replace(threshold=np.float32(0.0)), self.threads)
+            rows, _ = self.model_.decided(features, query._replace(threshold=np.float32(0.0)), self.threads)
         return _indicator(LabelRows(rows.indptr, rows.indices, rows.n_columns))
 
     def predict_proba(self, X: Any) -> Any:

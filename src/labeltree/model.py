@@ -18,7 +18,7 @@ from labeltree.data.formats import Reading, check_in_memory
 from labeltree.data.iterables import is_source, open_source
 from labeltree.data.labels import check_label_rows
 from labeltree.data.rows import LabelRows, SparseRows, emptied, without_entries
-from labeltree.decisions.rule import Rule, as_columns
+from labeltree.decisions.rule import Decided, Rule, as_columns
 from labeltree.errors import DataError, ParameterError, show
 from labeltree.experts.by_rows import above_of_rows, best_of_rows, score_rows, similar_of_rows
 from labeltree.experts.combination import Combination, equal_weights
@@ -208,25 +208,27 @@ class Model:
             )
         return query._replace(rule=chosen, k=ALL if is_usual else query.k)
 
-    def decided(self, X: Any, query: Query, threads: int = 0) -> SparseRows:
-        """What the query's rule gives each row: label ids in order, and their probabilities."""
+    def decided(self, X: Any, query: Query, threads: int = 0) -> Decided:
+        """What the query's rule gives each row: label ids in order, probabilities; and where it is proven."""
         assert query.rule is not None
         rows, ensemble = self._rows(X), self._ensemble
         if query.mask is not None:
             if not isinstance(query.mask, LabelMask):
                 raise ParameterError("a rule takes a mask for all rows, no list for each; or rule none")
             ensemble = query.mask.restrict(ensemble)
-        found = query.rule.decide(ensemble, rows, query, check_threads(threads))
-        return found if query.labels_unknown else emptied(found, without_entries(rows))
+        found, is_exact = query.rule.decide(ensemble, rows, query, check_threads(threads))
+        if not query.labels_unknown:
+            found = emptied(found, without_entries(rows))
+        return found, is_exact
 
     def answer(self, X: Any, query: Query, threads: int = 0) -> tuple[Answers, NDArray[np.bool_]]:
         """What :meth:`predict` returns, to a query that is made already; and which rows are proven exact."""
         names = self.label_names
         if query.rule is not None:
-            found = self.decided(X, query, threads)
+            found, is_exact = self.decided(X, query, threads)
             pairs = (_row(found, i) for i in range(found.n_rows))
             by_rule = [[(names[id], float(p)) for id, p in zip(*pair, strict=True)] for pair in pairs]
-            return by_rule, np.ones(found.n_rows, np.bool_)
+            return by_rule, is_exact
         if query.k == ALL:
             rows = self.above(X, query, threads)
             return [
@@ -249,7 +251,7 @@ class Model:
         """The best labels, of (n_rows, k), or as many columns as there are labels."""
         threads = check_threads(threads)
         if query.rule is not None:
-            return as_columns(self.decided(X, query, threads), query.k)
+            return as_columns(*self.decided(X, query, threads), query.k)
         n_most = self.n_labels if query.mask is None else max(1, query.mask.n_most)
         if query.k > n_most:  # there are no more, and their places would take memory
             query = query._replace(k=n_most)

@@ -93,7 +93,7 @@ def test_input_that_is_not_utf8_is_named(
     assert cli.main(["explain", str(model), str(path), "--skip-bad-lines", "--json"]) == 0
     said = capsys.readouterr()
     assert len(said.out.splitlines()) == 1
-    assert "1 bad line" in said.err
+    assert "Skipped 1 bad" in said.err
 
 
 def test_vectors_are_explained_by_columns(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -18,6 +18,7 @@ N_CANDIDATES = 100  # labels of a row that a rule may choose of while it is fitt
 _ROUNDS = 20
 _MOST_WEIGHTS = 0.998  # weights above this quantile are cut: labels of a single row would win everywhere
 _SMOOTHING = (0.5, 2.0, 8.0)  # rows that a label is taken to have more, in parts of all rows' mean
+_POWERS = (0.25, 0.5, 0.75)
 _SHRINKING = (1.0, 3.0, 10.0, 30.0, 100.0)
 _LEAST_THRESHOLD = 0.01
 _LOG_ODDS = np.linspace(-4.5, 4.5, 91)  # of the thresholds that are tried
@@ -167,15 +168,29 @@ def _fit_ranking(goal: Goal, rows: Judged) -> Rule:
     """By Frank and Wolfe's algorithm: what a label is worth follows from what the last decisions give it.
 
     Of all rounds the rule is kept that is best on these rows, of several degrees of care with rare labels.
+    What is known of these is not as good as what is known of others: so weights count by powers below 1, too,
+    down to the plain ranking.
     """
-    best: tuple[float, RankingRule] | None = None
+    plain = RankingRule(goal.text, goal.k, *_plain_weights(rows))
+    best = rows.value(goal, plain.choose(rows.ids, rows.probabilities)), plain
     for smoothing in _SMOOTHING:
-        for rule in _rounds(goal, rows, smoothing):
+        rounds = _rounds(goal, rows, smoothing)
+        for rule in [*rounds, *(_tempered(rounds[-1], power) for power in _POWERS)]:
             value = rows.value(goal, rule.choose(rows.ids, rows.probabilities))
-            if best is None or value > best[0] + 1e-12:
+            if value > best[0] + 1e-12:
                 best = value, rule
-    assert best is not None
     return best[1]
+
+
+def _plain_weights(rows: Judged) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    return np.ones(rows.n_labels, np.float32), np.zeros(rows.n_labels, np.float32)
+
+
+def _tempered(rule: RankingRule, power: float) -> RankingRule:
+    """With a power of the weights; a label is worth nothing at the same probability as before."""
+    weight = np.maximum(rule.weight, np.float32(1e-30)) ** np.float32(power)
+    summand = rule.summand * weight / np.maximum(rule.weight, np.float32(1e-30))
+    return RankingRule(rule.measure, rule.k, weight, summand.astype(np.float32))
 
 
 def _rounds(goal: Goal, rows: Judged, smoothing: float) -> list[RankingRule]:
@@ -188,9 +203,8 @@ def _rounds(goal: Goal, rows: Judged, smoothing: float) -> list[RankingRule]:
     support = np.maximum(expected, n_rows * share) + pseudo
     propensity = rows.inverse, rows.most_propensity(goal.k)
     counts: Counts | None = None
-    chosen = RankingRule(
-        goal.text, goal.k, np.ones(n_labels, np.float32), np.zeros(n_labels, np.float32)
-    ).choose(rows.ids, rows.probabilities)
+    plain = RankingRule(goal.text, goal.k, *_plain_weights(rows))
+    chosen = plain.choose(rows.ids, rows.probabilities)
     rules: list[RankingRule] = []
     for number in range(_ROUNDS):
         new = _counts_of(rows, chosen, support, propensity, goal.k)

@@ -21,6 +21,10 @@ from labeltree.storage.tensors import take_tensor
 _MOST_TEXT = 200  # characters of a measure
 
 
+# Labels of each row in order, with their probabilities; and whether they are proven to be what the rule says.
+Decided = tuple[SparseRows, NDArray[np.bool_]]
+
+
 class Rule(ABC):
     """Says for rows which labels they get, best first."""
 
@@ -35,7 +39,7 @@ class Rule(ABC):
         """(n_labels,) each, by the names of the tensors."""
 
     @abstractmethod
-    def decide(self, ensemble: Ensemble, rows: SparseRows, query: Query, threads: int) -> SparseRows:
+    def decide(self, ensemble: Ensemble, rows: SparseRows, query: Query, threads: int) -> Decided:
         """The labels of each row, in order, with their probabilities; of a ``query.k`` of ALL as many as the
         rule itself says."""
 
@@ -65,17 +69,16 @@ class RankingRule(Rule):
     def arrays(self) -> tuple[NDArray[np.float32], ...]:
         return self.weight, self.summand
 
-    def decide(self, ensemble: Ensemble, rows: SparseRows, query: Query, threads: int) -> SparseRows:
+    def decide(self, ensemble: Ensemble, rows: SparseRows, query: Query, threads: int) -> Decided:
         if query.beam != NO_BEAM:
             raise ParameterError("a rule has no effect with search=beam: use another search, or rule none")
         asked = query._replace(k=min(query.k or self.k, ensemble.n_labels))
         if self._search is None or self._search[0] is not ensemble:
             self._search = ensemble, WeightedSearch(ensemble, self.weight, self.summand)
-        ids, probabilities, _ = self._search[1].best(rows, asked, threads)
+        ids, probabilities, is_exact = self._search[1].best(rows, asked, threads)
         is_kept = (ids >= 0) & (probabilities >= query.threshold)
-        return SparseRows(
-            pointers(is_kept.sum(axis=1)), ids[is_kept], probabilities[is_kept], ensemble.n_labels
-        )
+        indptr = pointers(is_kept.sum(axis=1))
+        return SparseRows(indptr, ids[is_kept], probabilities[is_kept], ensemble.n_labels), is_exact
 
     def choose(self, ids: NDArray[Any], probabilities: NDArray[Any]) -> NDArray[np.bool_]:
         values = np.where(ids >= 0, self.weight[ids] * probabilities + self.summand[ids], -np.inf)
@@ -97,7 +100,7 @@ class ThresholdRule(Rule):
     def metadata(self) -> dict[str, Any]:
         return {**super().metadata(), "at_least": self.at_least}
 
-    def decide(self, ensemble: Ensemble, rows: SparseRows, query: Query, threads: int) -> SparseRows:
+    def decide(self, ensemble: Ensemble, rows: SparseRows, query: Query, threads: int) -> Decided:
         least = max(float(self.threshold.min()), float(query.threshold))
         found = above_of_rows(
             ensemble, rows, query._replace(k=ALL, threshold=np.float32(least), beam=NO_BEAM), threads
@@ -110,7 +113,8 @@ class ThresholdRule(Rule):
         )
         found = found._replace(indices=found.indices[order], values=found.values[order])
         places = np.arange(len(order)) - np.repeat(found.indptr[:-1], np.diff(found.indptr))
-        return found if query.k == ALL else keep_entries(found, places < query.k)
+        found = found if query.k == ALL else keep_entries(found, places < query.k)
+        return found, np.ones(rows.n_rows, np.bool_)
 
     def choose(self, ids: NDArray[Any], probabilities: NDArray[Any]) -> NDArray[np.bool_]:
         chosen = (probabilities >= self.threshold[ids]) & (ids >= 0)
@@ -139,7 +143,7 @@ def _with_best(
     )
 
 
-def as_columns(decided: SparseRows, k: int) -> Found:
+def as_columns(decided: SparseRows, is_exact: NDArray[np.bool_], k: int) -> Found:
     """As a search gives it: label ids and probabilities, with k columns or as many as the longest row has."""
     lengths = np.diff(decided.indptr)
     shape = decided.n_rows, k or max(1, int(lengths.max(initial=0)))
@@ -147,7 +151,7 @@ def as_columns(decided: SparseRows, k: int) -> Found:
     rows = np.repeat(np.arange(decided.n_rows), lengths)
     places = np.arange(len(rows)) - decided.indptr[rows]
     ids[rows, places], probabilities[rows, places] = decided.indices, decided.values
-    return ids, probabilities, np.ones(decided.n_rows, np.bool_)
+    return ids, probabilities, is_exact
 
 
 def best_of_columns(values: NDArray[Any], k: int) -> NDArray[np.bool_]:

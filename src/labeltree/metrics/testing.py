@@ -118,7 +118,7 @@ def measure(
     seconds = time.perf_counter() - started
     scores = evaluate(found[0], labels, ranks, model.label_counts, model.n_examples, probs=found[1])
     if rule is not None:
-        decided = model.decided(rows, query._replace(rule=rule, k=ALL), threads)
+        decided, _ = model.decided(rows, query._replace(rule=rule, k=ALL), threads)
         numbers = np.repeat(np.arange(rows.n_rows), np.diff(decided.indptr))
         sets = LabelRows(*distinct_labels(numbers, decided.indices, rows.n_rows), model.n_labels)
     else:

@@ -88,7 +88,7 @@ def train(
     workers of ``client``, of ``dask.distributed``, train nodes; all must see the work dir. The model is the
     same, byte for byte.
     """
-    config, given = _merge_config(config, preset, parameters)
+    config, given = merge_config(config, preset, parameters)
     check_choices(config)
     card = check_card({} if card is None else card)
     _check_listeners(callback, progress)
@@ -287,7 +287,7 @@ def estimate(
     **parameters: Any,
 ) -> Estimate:
     """Read the data and say what training on it would need, after training a small part of it."""
-    config, given = _merge_config(config, preset, parameters)
+    config, given = merge_config(config, preset, parameters)
     check_choices(config)
     reading = Reading(format, text_column, labels_column, label_separator)
     with Pool(threads) as pool:
@@ -296,10 +296,13 @@ def estimate(
         return estimate_needs(data, make_job(data, rows, config, pool), closely=True)
 
 
-def _merge_config(
-    config: Config | AskedConfig | None, preset: str | None, parameters: dict[str, Any]
+def merge_config(
+    config: Config | AskedConfig | None,
+    preset: str | None = None,
+    parameters: Mapping[str, Any] | None = None,
 ) -> AskedConfig:
-    merged = _asked(config, preset, parameters)
+    """What a training is asked for, however it was said."""
+    merged = _asked(config, preset, dict(parameters or {}))
     return merged._replace(config=without_unused_blocks(merged.config))
 
 

@@ -31,6 +31,7 @@ from labeltree.training.driver import (
     check_can_share,
     check_choices,
     make_job,
+    merge_config,
     prepare,
     train_prepared,
 )
@@ -45,6 +46,7 @@ _SHOWN = 10  # missing tasks in a message
 
 def make_tasks(source: Source, asked: AskedConfig, means: Means, report: Callback) -> int:
     """Read the data and build the trees; returns how many tasks there are."""
+    asked = merge_config(asked)
     check_choices(asked.config)
     check_can_share(asked.config)
     assert means.work is not None
