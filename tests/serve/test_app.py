@@ -8,11 +8,12 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from support.serving import TEXTS, client_of, text_model, vector_model
+from support.serving import LABELS, TEXTS, client_of, text_model, vector_model
 
 pytest.importorskip("starlette", reason="no starlette: pip install 'labeltree[serve]'")
 pytest.importorskip("httpx", reason="no httpx: pip install 'labeltree[dev]'")
 
+import labeltree
 from labeltree.query import IF_UNKNOWN, RULES, SEARCHES
 from labeltree.serve.limits import Limits
 
@@ -63,6 +64,19 @@ def test_masks_and_unknown_words(client: Any) -> None:
     assert labels_of(found["results"][0]) == text_model().predict([TEXTS[0]], without=["bread"])[0]
     nothing = client.post(PREDICT, json={"text": "zzz", "if_unknown": "nothing"}).json()["results"][0]
     assert nothing == {"labels": [], "exact": True, "known_words": False}
+
+
+def test_rules() -> None:
+    tuned = labeltree.train(TEXTS, LABELS, max_leaves=2, threads=1)
+    tuned.rule = tuned.tune(TEXTS, LABELS, measure="micro-f1", threads=1).rule
+    with client_of({"tuned": tuned}) as client:
+        assert client.get("/v1/models/tuned").json()["model"]["rule"] == tuned.rule.measure
+        asked = {"texts": TEXTS[:3]}
+        by_rule = client.post("/v1/models/tuned/predict", json=asked).json()["results"]
+        assert list(map(labels_of, by_rule)) == tuned.predict(TEXTS[:3])
+        without = client.post("/v1/models/tuned/predict", json=asked | {"rule": "none"}).json()["results"]
+        assert list(map(labels_of, without)) == tuned.predict(TEXTS[:3], rule="none")
+        assert by_rule != without
 
 
 def test_explanations(client: Any) -> None:

@@ -104,6 +104,39 @@ def test_it_answers_reloads_and_drains(service: Process, tmp_path: Path) -> None
     assert not [line for line in service.lines if "Traceback" in line]
 
 
+@pytest.mark.skipif(
+    not sys.platform.startswith("linux"), reason="what a process has mapped is read from /proc"
+)
+def test_no_request_fails_while_files_are_replaced(service: Process, tmp_path: Path) -> None:
+    stop, seen = threading.Event(), set[tuple[int, str]]()
+
+    def client() -> None:
+        connection = service.connect()
+        while not stop.is_set():
+            status, told = ask(connection, "POST", "/v1/models/kitchen/predict", {"texts": TEXTS[:3]})
+            seen.add((status, told["model"]["version"]))
+
+    clients = [threading.Thread(target=client) for _ in range(3)]
+    for each in clients:
+        each.start()
+    try:
+        for seed in (2, 1, 2, 1):
+            n_lines = len(service.lines)
+            text_model(seed).save(tmp_path / "kitchen.labeltree")
+            for name in ("kitchen", "other"):
+                done = re.compile(f"model {name}: version .* replaces")
+                wait_until(lambda n=n_lines, done=done: any(map(done.match, service.lines[n:])))
+    finally:
+        stop.set()
+        for each in clients:
+            each.join(60)
+    assert {status for status, _ in seen} == {200}
+    assert len(seen) == 2  # versions
+    maps = Path(f"/proc/{service.process.pid}/maps")
+    kept = {line.split()[4] for line in maps.read_text().splitlines() if "kitchen.labeltree" in line}
+    assert len(kept) <= 3, "files that were replaced stay mapped"
+
+
 def test_silent_and_slow_clients_are_sent_away(service: Process) -> None:
     for sent in (b"", b"GET /health/live HT", b"GET /health/live HTTP/1.1\r\nHost: a\r\n\r\nGET /health"):
         with socket.create_connection(service.address or ("", 0), timeout=30) as connection:

@@ -46,5 +46,5 @@ def create_app(
         exception_handlers=HANDLERS,
         lifespan=lifespan,
     )
-    app.state.service, app.state.openapi = service, encode(description())
+    app.state.service, app.state.openapi = service, encode(description(list(models)))
     return app

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -19,15 +20,15 @@ _FOR_ALL = (401, 404)
 _FOR_BODIES = (400, 408, 413, 415, 422, 429, 503)
 
 
-def description() -> dict[str, Any]:
-    """OpenAPI 3.1."""
+def description(names: Sequence[str]) -> dict[str, Any]:
+    """OpenAPI 3.1, of a service with models of these names."""
     types = [t for each in OPERATIONS for t in (each.answer, each.request) if t is not None]
     kinds = list(dict.fromkeys([*types, ProblemDetails]))
     schemas, components = msgspec.json.schema_components(kinds, ref_template=_REFERENCE)
     schema_of = dict(zip(kinds, schemas, strict=True))
     paths: dict[str, Any] = {}
     for each in OPERATIONS:
-        paths.setdefault(each.path, {})[each.method.lower()] = _operation(each, schema_of)
+        paths.setdefault(each.path, {})[each.method.lower()] = _operation(each, schema_of, names)
     bearer = {"type": "http", "scheme": "bearer", "description": "Where the service has a --token-file."}
     return {
         "openapi": "3.1.0",
@@ -45,7 +46,8 @@ def _query_schemas(kind: Any) -> list[tuple[str, dict[str, Any]]]:
     return list(msgspec.json.schema(kind)["$defs"][kind.__name__]["properties"].items())
 
 
-def _operation(each: Operation, schema_of: dict[Any, Any]) -> dict[str, Any]:
+def _operation(each: Operation, schema_of: dict[Any, Any], names: Sequence[str]) -> dict[str, Any]:
+    named = {"type": "string", "enum": list(names)}
     media = "text/plain" if each.answer is None else JSON
     answered = {"type": "string"} if each.answer is None else schema_of[each.answer]
     problem = {MEDIA_TYPE: {"schema": schema_of[ProblemDetails]}}
@@ -57,7 +59,7 @@ def _operation(each: Operation, schema_of: dict[Any, Any]) -> dict[str, Any]:
         "summary": each.told,
         "parameters": [
             *(
-                {"name": n, "in": "path", "required": True, "schema": {"type": "string"}}
+                {"name": n, "in": "path", "required": True, "schema": named}
                 for n in _PARAMETER.findall(each.path)
             ),
             *({"name": n, "in": "query", "schema": schema} for n, schema in _query_schemas(each.query)),
