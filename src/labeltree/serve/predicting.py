@@ -14,7 +14,7 @@ from labeltree.serve.schemas import PredictRequest, Result, ScoredLabel, Vector
 from labeltree.serve.served import Served
 
 Documents = Sequence[str | Vector]  # all of one kind
-_ONE_BY_ONE = 8  # documents: so few are quicker by the way of single rows, whose answers are the same
+_ONE_BY_ONE = 6  # documents: so few are quicker by the way of single rows, whose answers are the same
 
 
 class Question(NamedTuple):
