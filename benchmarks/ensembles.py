@@ -22,7 +22,7 @@ import numpy as np
 
 from benchmarks.datasets import MissingData, both_files
 from benchmarks.report import aligned
-from benchmarks.scaling_steps import row_of
+from benchmarks.scaling.steps import row_of
 
 if TYPE_CHECKING:
     from labeltree.data.rows import SparseRows

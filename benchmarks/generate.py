@@ -51,10 +51,15 @@ class Shape(NamedTuple):
     features_per_document: float
 
 
-ASSUMED_WORDS = 75  # per document: an assumption, the repository's table does not give it
-
 # Published by the Extreme Classification Repository: training documents, labels, features, labels per point.
-PUBLISHED = {"Amazon-670K": Shape(490_449, 670_091, 135_909, 5.45, ASSUMED_WORDS)}
+# It does not give the last number, features per point: those are assumptions, near what such text has.
+PUBLISHED = {
+    "Wiki10-31K": Shape(14_146, 30_938, 101_938, 18.64, 673),
+    "Delicious-200K": Shape(196_606, 205_443, 782_585, 75.54, 301),
+    "WikiLSHTC-325K": Shape(1_778_351, 325_056, 1_617_899, 3.19, 42),
+    "Wikipedia-500K": Shape(1_813_391, 501_070, 2_381_304, 4.77, 385),
+    "Amazon-670K": Shape(490_449, 670_091, 135_909, 5.45, 75),
+}
 
 
 class Recipe(NamedTuple):
@@ -83,16 +88,24 @@ def generate(shape: Shape, n_test: int = 0, seed: int = 1) -> DataSet:
     """Training rows of this shape, and ``n_test`` test rows drawn in the same way."""
     rows = np.arange(shape.n_documents, dtype=np.int64)
     X, Y = draw_rows(shape, rows, part=TRAIN, seed=seed)
-    # Test rows take over the roll call of training rows, evenly spread: the same mix of labels.
-    rows = np.arange(n_test, dtype=np.int64) * shape.n_documents // max(1, n_test)
-    X_test, Y_test = draw_rows(shape, rows, part=TEST, seed=seed)
-    n_with_word = np.bincount(X.indices, minlength=shape.n_features)
-    idf = (np.log((1 + X.n_rows) / (1 + n_with_word)) + 1).astype(np.float32)
+    X_test, Y_test = draw_rows(shape, choose_test_rows(shape, n_test), part=TEST, seed=seed)
+    rarity = find_rarity(np.bincount(X.indices, minlength=shape.n_features), X.n_rows)
     for matrix in (X, X_test):
         for start in range(0, len(matrix.indices), _ENTRIES_AT_A_TIME):
             part = slice(start, start + _ENTRIES_AT_A_TIME)
-            matrix.values[part] *= idf[matrix.indices[part]]
+            matrix.values[part] *= rarity[matrix.indices[part]]
     return DataSet(X, Y, X_test, Y_test)
+
+
+def choose_test_rows(shape: Shape, n_test: int) -> NDArray[np.int64]:
+    """Test rows take over the roll call of training rows, evenly spread: the same mix of labels."""
+    return np.arange(n_test, dtype=np.int64) * shape.n_documents // max(1, n_test)
+
+
+def find_rarity(n_with_word: NDArray[np.int64], n_rows: int) -> NDArray[np.float32]:
+    """The inverse document frequency of each word."""
+    rarity: NDArray[np.float32] = (np.log((1 + n_rows) / (1 + n_with_word)) + 1).astype(np.float32)
+    return rarity
 
 
 def draw_rows(

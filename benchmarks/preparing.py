@@ -64,6 +64,22 @@ class Prepared(NamedTuple):
     is_text: bool
 
     @property
+    def n_train(self) -> int:
+        return self.train.X.n_rows
+
+    @property
+    def n_features(self) -> int:
+        return self.train.X.n_columns
+
+    @property
+    def n_labels(self) -> int:
+        return self.train.Y.n_labels
+
+    @property
+    def test_labels(self) -> LabelRows:
+        return self.test.Y
+
+    @property
     def label_counts(self) -> Any:
         return np.bincount(self.train.Y.indices, minlength=self.train.Y.n_labels)
 

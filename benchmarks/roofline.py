@@ -47,7 +47,7 @@ from benchmarks.generate import Shape, generate
 from benchmarks.roofline_machine import Machine, fastest, find_machine, measure_roofs
 from benchmarks.roofline_page import Part, Rates, Result, Work, write_page
 from benchmarks.roofline_search import measure_search
-from benchmarks.scaling_steps import WARM_SHAPE, indicator
+from benchmarks.scaling.steps import WARM_SHAPE, indicator
 from labeltree.config import Config, make_config
 from labeltree.data.rows import LabelRows, SparseRows, TrainingRows, first_rows
 from labeltree.experts.job import Progress

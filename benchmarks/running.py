@@ -11,7 +11,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
@@ -22,6 +22,7 @@ import labeltree
 from benchmarks import worker
 from benchmarks.environments import environment, last_line
 from benchmarks.preparing import Prepared, prepare
+from benchmarks.watching import watch
 from labeltree.metrics import calibration_error, evaluate
 
 K = 5
@@ -94,11 +95,16 @@ def source_files() -> list[Path]:
 
 
 class Runner:
-    """Runs tools whose environments and data are in the cache folder."""
+    """Runs tools whose environments and data are in the cache folder.
 
-    def __init__(self, cache: Path, timeout: float) -> None:
+    Data is :class:`~benchmarks.preparing.Prepared` or what has the same sizes, labels and files.
+    """
+
+    def __init__(self, cache: Path, timeout: float, toy: Callable[[Path], Any] | None = None) -> None:
+        """``toy`` puts a small data set of the same kind into a folder, for rehearsals."""
         self.cache = cache
         self.timeout = timeout
+        self.make_toy = toy or make_toy
         self.rehearsed: set[str] = set()
 
     def run(self, tool: Tool, prepared: Prepared, threads: int, seed: int) -> dict[str, Any]:
@@ -115,7 +121,7 @@ class Runner:
         if tool.name in self.rehearsed:
             return
         with tempfile.TemporaryDirectory(prefix="labeltree-toy-") as folder:
-            toy = make_toy(Path(folder))
+            toy = self.make_toy(Path(folder))
             try:
                 self._measure(tool, python, toy, 1, 1, Path(folder))
             except RunError as error:
@@ -135,8 +141,8 @@ class Runner:
             "model": str(folder / "model"),
             "train": prepared.files("train", tool.module.READS),
             "test": prepared.files("test", tool.module.READS),
-            "n_features": prepared.train.X.n_columns,
-            "n_labels": prepared.train.Y.n_labels,
+            "n_features": prepared.n_features,
+            "n_labels": prepared.n_labels,
             "is_text": prepared.is_text,
         }
 
@@ -152,6 +158,7 @@ class Runner:
             "parse_cpu_s": trained["sections"].get("parse", {}).get("cpu"),
             "train_sections": trained["sections"],
             "train_peak_bytes": trained["peak_bytes"],
+            "train_peak_anonymous_bytes": trained["peak_anonymous_bytes"],
             "model_bytes": trained["model_bytes"],
             "model_digest": digest_of(folder / "model"),
         }
@@ -159,11 +166,13 @@ class Runner:
             batch, online = stage("batch", kind), stage("online", kind)
             record |= {
                 f"batch_{kind}_us": batch["seconds"] / max(batch["n_rows"], 1) * 1e6,
+                f"batch_{kind}_cpu_us": batch["cpu_seconds"] / max(batch["n_rows"], 1) * 1e6,
                 f"p50_{kind}_us": online.get("p50_us"),
                 f"p99_{kind}_us": online.get("p99_us"),
                 f"calls_{kind}": online.get("calls"),
                 "load_s": batch["sections"]["load"]["wall"],
                 "predict_peak_bytes": batch["peak_bytes"],
+                "predict_peak_anonymous_bytes": batch["peak_anonymous_bytes"],
             }
             record |= score(batch["ids"], prepared, batch["probabilities"])
         return record
@@ -188,7 +197,7 @@ class Runner:
                 env=variables,
             )  # fmt: skip
             try:
-                status = process.wait(self.timeout)
+                status, anonymous = watch(process, self.timeout)
             except BaseException as error:
                 with contextlib.suppress(ProcessLookupError):
                     os.killpg(process.pid, signal.SIGKILL)
@@ -202,7 +211,8 @@ class Runner:
         if status or not measured.is_file():
             ended = f"signal {-status}" if status < 0 else f"{EXITED} {status}"
             raise RunError(f"{what}: {ended}: {last_line(said)}")
-        return {**json.loads(measured.read_text(encoding="utf-8")), "wall": wall}
+        found = json.loads(measured.read_text(encoding="utf-8"))
+        return {**found, "wall": wall, "peak_anonymous_bytes": anonymous}
 
 
 def digest_of(model: Path) -> str:
@@ -224,12 +234,12 @@ def score(
     Of tools that give probabilities also the calibration error of the first k, as a number from 0 to 1.
     """
     table = filled(ids, -1, np.int64)
-    n_examples = prepared.train.X.n_rows
-    scores = evaluate(table, prepared.test.Y, (1, 3, 5), prepared.label_counts, n_examples)
+    Y = prepared.test_labels
+    scores = evaluate(table, Y, (1, 3, 5), prepared.label_counts, prepared.n_train)
     found = {name: 100 * value for name, value in scores.items() if name.startswith(("p@", "psp@"))}
     if probabilities is not None:
         beside = filled(probabilities, 0.0, np.float64)
-        found[f"ece@{K}"] = calibration_error(table, beside, prepared.test.Y, K)
+        found[f"ece@{K}"] = calibration_error(table, beside, Y, K)
     return found
 
 

@@ -11,8 +11,9 @@ from typing import Any
 
 import pytest
 
-from benchmarks import scaling, scaling_steps
-from benchmarks.scaling_page import (
+from benchmarks.scaling import __main__ as main
+from benchmarks.scaling import growth, steps
+from benchmarks.scaling.growth_page import (
     PREDICTED,
     bars,
     describe_command,
@@ -21,9 +22,10 @@ from benchmarks.scaling_page import (
     summarize,
     sweep,
     table,
-    write_page,
+    write_section,
 )
-from benchmarks.scaling_steps import AUTO, BEAM, SEARCHES
+from benchmarks.scaling.page import write_page
+from benchmarks.scaling.steps import AUTO, BEAM, SEARCHES
 
 OPTIONS = argparse.Namespace(
     labels=[10**4, 10**6], documents=[100, 500], fixed_labels=10**4, fixed_documents=500, features=1000,
@@ -136,22 +138,21 @@ def test_page_sweeps_one_axis_at_a_time() -> None:
     results = [run(10**6), run(10**4), run(10**4, 100)]
     assert [r["shape"]["n_labels"] for r in sweep(results, OPTIONS, "labels")] == [10**4, 10**6]
     assert [r["shape"]["n_documents"] for r in sweep(results, OPTIONS, "documents")] == [100, 500]
-    page = write_page(results, OPTIONS, [Path("x.svg"), Path("x.png")], "the command")
-    assert page.index("## Growing labels") < page.index("## Growing documents") < page.index("## Bars")
-    assert "](x.svg)" in page
-    assert "x.png" not in page
+    page = "\n".join(write_section(results, OPTIONS, Path("there/x.svg"), "the command"))
+    assert page.index(": growing labels") < page.index(": growing documents") < page.index("### Bars")
+    assert "](there/x.svg)" in page
     assert "`the command`" in page
     assert "an abacus, 7 cores; 5 CPUs" in page  # those of the runs, not of this process
 
 
 def test_command_has_the_options_that_matter() -> None:
-    parser = scaling.make_parser(is_quick=False)
+    parser = main.make_parser(is_quick=False)
     given = ["--labels", "1e4,1e6", "--fixed-documents", "1e5", "--output", "/somewhere", "--threads", "2"]
     command = describe_command(parser.parse_args(given), parser.parse_args([]))
     assert command == (
         "python -m benchmarks.scaling --labels 10000,1000000 --fixed-documents 100000 --threads 2"
     )
-    quick = scaling.make_parser(is_quick=True)
+    quick = main.make_parser(is_quick=True)
     options = quick.parse_args(["--quick", "--page", "there.md", "--seed", "1", "--dim", "8"])
     assert describe_command(options, quick.parse_args([])) == "python -m benchmarks.scaling --quick --dim 8"
 
@@ -162,7 +163,7 @@ class Laboratory:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.started: list[tuple[str, int, int]] = []  # step, round, labels
         self.fails_at = 10**9
-        monkeypatch.setattr(scaling, "start_process", self.start)
+        monkeypatch.setattr(growth, "start_process", self.start)
 
     def start(self, step: dict[str, Any], folder: Path) -> dict[str, Any]:
         if len(self.started) == self.fails_at:
@@ -170,7 +171,7 @@ class Laboratory:
         self.started.append((step["step"], step["round"], step["shape"]["n_labels"]))
         folder.mkdir(parents=True, exist_ok=True)
         if step["step"] == "train":
-            (folder / scaling.MODEL).touch()
+            (folder / growth.MODEL).touch()
             return {**OF_TRAINING, "train_cpu_seconds": 1.0, "parameter_bytes": 400_000}
         return prediction(batch=(30.0, 10.0, 11.0)[step["round"] - 1])
 
@@ -181,12 +182,12 @@ def laboratory(monkeypatch: pytest.MonkeyPatch) -> Laboratory:
 
 
 def planned(origin: dict[str, Any] = ORIGIN, rounds: int = 3, **options: Any) -> list[dict[str, Any]]:
-    runs = scaling.plan_runs(argparse.Namespace(**{**vars(OPTIONS), **options}), origin)
-    return scaling.plan_steps(runs[1:], rounds)  # the two with 500 documents
+    runs = growth.plan_runs(argparse.Namespace(**{**vars(OPTIONS), **options}), origin)
+    return growth.plan_steps(runs[1:], rounds)  # the two with 500 documents
 
 
 def test_all_sizes_are_trained_then_predicted_in_rounds() -> None:
-    runs = scaling.plan_runs(OPTIONS, ORIGIN)
+    runs = growth.plan_runs(OPTIONS, ORIGIN)
     assert [(r["shape"]["n_labels"], r["shape"]["n_documents"]) for r in runs] == [
         (10**4, 100), (10**4, 500), (10**6, 500),
     ]  # fmt: skip
@@ -198,10 +199,10 @@ def test_all_sizes_are_trained_then_predicted_in_rounds() -> None:
 
 
 def test_second_start_measures_nothing(tmp_path: Path, laboratory: Laboratory) -> None:
-    first = scaling.measure_missing(planned(), tmp_path)
+    first = growth.measure_missing(planned(), tmp_path)
     assert len(laboratory.started) == len(first) == 8
     assert not (tmp_path / "models").exists()
-    assert scaling.measure_missing(planned(), tmp_path) == first
+    assert growth.measure_missing(planned(), tmp_path) == first
     assert len(laboratory.started) == 8
     assert len((tmp_path / "runs.jsonl").read_text().splitlines()) == 8
 
@@ -212,8 +213,8 @@ def test_second_start_measures_nothing(tmp_path: Path, laboratory: Laboratory) -
 def test_steps_of_another_origin_are_measured_again(
     tmp_path: Path, laboratory: Laboratory, changed: dict[str, Any]
 ) -> None:
-    scaling.measure_missing(planned(), tmp_path)
-    found = scaling.measure_missing(planned({**ORIGIN, **changed}), tmp_path)
+    growth.measure_missing(planned(), tmp_path)
+    found = growth.measure_missing(planned({**ORIGIN, **changed}), tmp_path)
     assert len(laboratory.started) == 16
     assert all(record.items() >= changed.items() for record in found)
 
@@ -224,8 +225,8 @@ def test_steps_of_another_origin_are_measured_again(
 def test_steps_of_other_options_are_measured_again(
     tmp_path: Path, laboratory: Laboratory, changed: dict[str, Any]
 ) -> None:
-    scaling.measure_missing(planned(), tmp_path)
-    scaling.measure_missing(planned(**changed), tmp_path)
+    growth.measure_missing(planned(), tmp_path)
+    growth.measure_missing(planned(**changed), tmp_path)
     assert len(laboratory.started) == 16
 
 
@@ -235,66 +236,64 @@ def test_interrupted_measurement_goes_on_where_it_stopped(
 ) -> None:
     laboratory.fails_at = fails_at
     with pytest.raises(KeyboardInterrupt):
-        scaling.measure_missing(planned(), tmp_path)
+        growth.measure_missing(planned(), tmp_path)
     laboratory.fails_at = 10**9
-    assert len(scaling.measure_missing(planned(), tmp_path)) == 8
+    assert len(growth.measure_missing(planned(), tmp_path)) == 8
     expected = [(step["step"], step["round"], step["shape"]["n_labels"]) for step in planned()]
     assert laboratory.started == expected  # nothing twice: the models were still there
 
 
 def test_further_rounds_train_again_what_was_cleared_away(tmp_path: Path, laboratory: Laboratory) -> None:
-    scaling.measure_missing(planned(rounds=2), tmp_path)
+    growth.measure_missing(planned(rounds=2), tmp_path)
     laboratory.started.clear()
-    assert len(scaling.measure_missing(planned(rounds=3), tmp_path)) == 8
+    assert len(growth.measure_missing(planned(rounds=3), tmp_path)) == 8
     assert laboratory.started == [
         ("train", 0, 10**4), ("predict", 3, 10**4), ("train", 0, 10**6), ("predict", 3, 10**6),
     ]  # fmt: skip
 
 
 def test_page_has_medians_and_spread_of_the_rounds(tmp_path: Path, laboratory: Laboratory) -> None:
-    results = summarize(scaling.measure_missing(planned(), tmp_path))
+    results = summarize(growth.measure_missing(planned(), tmp_path))
     assert [result["shape"]["n_labels"] for result in results] == [10**4, 10**6]
     assert [result["batch_microseconds"] for result in results] == [11.0, 11.0]
     assert results[0]["spread"]["batch_microseconds"] == (10.0, 30.0)
-    page = write_page(results, OPTIONS, [], "the command")
+    page = "\n".join(write_section(results, OPTIONS, None, "the command"))
     assert "| 11.0 [10.0..30.0] |" in page
     assert "| 11 [10..30] (22) |" in page
     assert "in 3 rounds" in page
     assert "(batch, exact) at 10^6 labels / at 10^4: 1.00" in page
 
 
-def test_page_is_rewritten_from_the_steps_beside_it(
+def test_page_is_written_from_what_is_kept_beside_it(
     tmp_path: Path, laboratory: Laboratory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    beside = tmp_path / "page.jsonl"
-    options = argparse.Namespace(**{**vars(OPTIONS), "output": tmp_path / "output"})
-    monkeypatch.setattr(scaling, "find_origin", lambda: ORIGIN)
-    found = scaling.find_steps(options, beside)
-    assert str(tmp_path) not in beside.read_text()
-    monkeypatch.setattr(scaling, "find_origin", lambda: {**ORIGIN, "fingerprint": "later"})
-    laboratory.started.clear()
-    options.rewrite = True
-    assert scaling.find_steps(options, beside) == found
-    assert laboratory.started == []
-    options.seed = 2
-    with pytest.raises(SystemExit, match=r"0 of 12 steps: give the options"):
-        scaling.find_steps(options, beside)
-    with pytest.raises(SystemExit, match="without --rewrite"):
-        scaling.find_steps(options, tmp_path / "other.jsonl")
+    monkeypatch.setattr(growth, "find_origin", lambda: ORIGIN)
+    folder = tmp_path / "kept"
+    folder.mkdir()
+    assert "Growth" not in write_page(folder)
+    for nodes in ("dense", "sparse"):
+        options = argparse.Namespace(**{**vars(OPTIONS), "output": tmp_path / "output", "nodes": nodes})
+        growth.keep_growth(options, OPTIONS, folder)
+    (folder / "dense.svg").touch()  # what draws it may be missing here
+    assert str(tmp_path) not in "".join(file.read_text() for file in folder.glob("*.jsonl"))
+    page = write_page(folder)
+    assert page.index("## Growth of sparse nodes") < page.index("## Growth of dense nodes")
+    assert "`python -m benchmarks.scaling --nodes dense`" in page
+    assert "](kept/dense.svg)" in page
 
 
 def test_step_during_which_the_source_changed_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    step = planned(scaling.find_origin())[0]
+    step = planned(growth.find_origin())[0]
     done = subprocess.CompletedProcess([], 0, stdout='noise\n{"measured": 1}\n', stderr="")
-    monkeypatch.setattr(scaling.subprocess, "run", lambda *_, **__: done)
-    assert scaling.start_process(step, tmp_path)["measured"] == 1
+    monkeypatch.setattr(growth.subprocess, "run", lambda *_, **__: done)
+    assert growth.start_process(step, tmp_path)["measured"] == 1
     with pytest.raises(RuntimeError, match="source changed"):
-        scaling.start_process({**step, "fingerprint": "another"}, tmp_path)
+        growth.start_process({**step, "fingerprint": "another"}, tmp_path)
     done.returncode, done.stderr = 1, "out of luck"
     with pytest.raises(RuntimeError, match="10,000 labels, 500 documents failed: out of luck"):
-        scaling.start_process(step, tmp_path)
+        growth.start_process(step, tmp_path)
 
 
 def test_steps_leave_and_find_the_model(tmp_path: Path) -> None:
@@ -307,10 +306,10 @@ def test_steps_leave_and_find_the_model(tmp_path: Path) -> None:
         "shape": shape._asdict(), "nodes": "dense", "parameters": {"dim": 8, "epochs": 1}, "threads": 1,
         "seed": 1, "n_test": 50, "beam": BEAM,
     }  # fmt: skip
-    trained = scaling_steps.train_step(step, tmp_path)
+    trained = steps.train_step(step, tmp_path)
     assert trained["train_peak_bytes"] >= trained["stages"]["tree"]["peak_bytes"] >= trained["idle_bytes"]
     assert trained["parameter_bytes"] > (200 + 40) * 8
-    measured = scaling_steps.predict_step(step, tmp_path)
+    measured = steps.predict_step(step, tmp_path)
     assert set(PREDICTED) <= measured.keys()
     for prefix in (search.prefix for search in SEARCHES):
         assert measured[f"{prefix}batch_microseconds"] > 0
@@ -318,5 +317,5 @@ def test_steps_leave_and_find_the_model(tmp_path: Path) -> None:
         assert 0 <= measured[f"{prefix}p@1"] <= 1
     assert measured["predict_peak_bytes"] > 10_000_000
     assert json.loads(json.dumps({**trained, **measured})) == {**trained, **measured}
-    X, _ = scaling_steps.load_test(tmp_path / scaling_steps.TEST_ROWS)
+    X, _ = steps.load_test(tmp_path / steps.TEST_ROWS)
     assert np.array_equal(X.indices, generate(shape, 50).X_test.indices)

@@ -1,18 +1,17 @@
-"""The page of `python -m benchmarks.scaling`: tables, fitted exponents, bars, and the log-log plot."""
+"""The section of growth on the page: tables, fitted exponents, bars, and the log-log plot."""
 
 from __future__ import annotations
 
 import argparse
 import operator
 import statistics
-import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from benchmarks.scaling_steps import AUTO, BEAM, EXACT, SEARCHES
+from benchmarks.scaling.steps import AUTO, BEAM, EXACT, SEARCHES
 from labeltree.trees.profiles import ENTRIES_PER_LABEL
 
 BAR = 3.0  # prediction at 10^6 labels against that at 10^4
@@ -37,6 +36,8 @@ SHOWN_OPTIONS = (
     "seed", "rounds",
 )  # fmt: skip
 
+
+SWEPT = ("labels", "documents", "fixed_labels", "fixed_documents")  # the options that say what was varied
 
 _MEMORY_OF = {
     "dense": "Parameters are those of the model, a byte per number. Training has them in 32 bits, with one "
@@ -128,33 +129,34 @@ def fit_exponent(sizes: Sequence[float], measured: Sequence[float]) -> float:
     return float(np.polyfit(np.log(sizes), np.log(measured), 1)[0])
 
 
-def write_page(
-    results: Sequence[dict[str, Any]], options: argparse.Namespace, pictures: list[Path], command: str
-) -> str:
+def write_section(
+    results: Sequence[dict[str, Any]], options: argparse.Namespace, picture: Path | None, command: str
+) -> list[str]:
+    """Of the runs of one kind of nodes; the picture's path is as seen from the page."""
     first = results[0]
     shape = first["shape"]
     lines = [
-        f"# Scaling of {first['nodes']} nodes",
+        f"## Growth of {first['nodes']} nodes",
         "",
-        f"Printed by `{command}`: generated data (`benchmarks/generate.py`), {shape['n_features']:,} "
-        f"features, {shape['labels_per_document']} labels per document with frequencies of a power law, "
-        f"{shape['features_per_document']} words per document (this number is an assumption). Parameters: "
+        f"Printed by `{command}`: {shape['n_features']:,} features, {shape['labels_per_document']} labels "
+        f"and {shape['features_per_document']} words per document (the last an assumption). Parameters: "
         f"`--preset fast --nodes {first['nodes']}`, else {first['parameters'] or 'the defaults'}.",
         "",
         f"{first['machine']}; {first['cpus']} CPUs could be used. Training on {first['threads'] or 'all'} "
         f"threads, once; prediction on one (k=5), by each search (a beam of {BEAM}), in "
         f"{first['n_rounds']} rounds over all sizes: medians and [least..most] of the rounds. Training is "
         "without generating; peak memory includes the data and leaves out the process before it had any. The "
-        "load is that of the machine when training began: wall times of a busy one are too long. Every step "
-        f"is a line of the `.jsonl` file beside this page; source {first['fingerprint']}.",
+        "load is that of the machine when training began: wall times of a busy one are too long. Source "
+        f"{first['fingerprint']}.",
     ]
     for axis in ("labels", "documents"):
-        lines += ["", f"## Growing {axis}", "", *table(sweep(results, options, axis), axis)]
+        runs = sweep(results, options, axis)
+        if len(runs) > 1:
+            lines += ["", f"### {first['nodes'].capitalize()}: growing {axis}", "", *table(runs, axis)]
     lines += ["", *bars(sweep(results, options, "labels"))]
-    for picture in pictures:
-        if picture.suffix == ".svg":
-            lines += ["", f"![Growth with labels and documents]({picture.name})"]
-    return "\n".join(lines) + "\n"
+    if picture is not None:
+        lines += ["", f"![Growth with labels and documents]({picture})"]
+    return lines
 
 
 def table(runs: Sequence[dict[str, Any]], axis: str) -> list[str]:
@@ -209,7 +211,7 @@ def bars(runs: Sequence[dict[str, Any]]) -> list[str]:
     found = {run["shape"]["n_labels"]: run for run in runs}
     if not {10**4, 10**6} <= found.keys():
         return ["(The bars compare 10^6 labels with 10^4; this run does not have both.)"]
-    lines = ["## Bars", "", "10^6 labels train and predict on this machine: reached.", ""]
+    lines = ["### Bars", "", "10^6 labels train and predict on this machine: reached.", ""]
     return [*lines, *prediction_bars(runs, found), "", *memory_bars(runs, found)]
 
 
@@ -227,7 +229,7 @@ def prediction_bars(runs: Sequence[dict[str, Any]], found: dict[int, dict[str, A
             name = search.title.strip() or search.name
             lines.append(
                 f"- prediction ({what}, {name}) at 10^6 labels / at 10^4: {ratio:.2f}, bar {BAR:g}: "
-                f"{_verdict(ratio <= BAR)} ({per_decade:+.1f} µs per tenfold labels)"
+                f"{verdict(ratio <= BAR)} ({per_decade:+.1f} µs per tenfold labels)"
             )
     if AUTO in SEARCHES:
         lines.append(near_bar(runs))
@@ -250,7 +252,7 @@ def near_bar(runs: Sequence[dict[str, Any]]) -> str:
     most = [max(differences, key=abs) for differences in apart]
     shown = "/".join(f"{difference:+.2f}" for difference in most)
     is_near = all(abs(difference) <= NEAR for difference in most)
-    return f"- P@1/3/5 of auto against exact, most over all sizes: {shown}, bar {NEAR}: {_verdict(is_near)}"
+    return f"- P@1/3/5 of auto against exact, most over all sizes: {shown}, bar {NEAR}: {verdict(is_near)}"
 
 
 def memory_bars(runs: Sequence[dict[str, Any]], found: dict[int, dict[str, Any]]) -> list[str]:
@@ -265,44 +267,12 @@ def memory_bars(runs: Sequence[dict[str, Any]], found: dict[int, dict[str, Any]]
         allowed = many["parameter_bytes"] / few["parameter_bytes"]
         lines.append(
             f"- memory beyond the data at 10^6 labels / at 10^{exponent}: {grown:.2f}, bar {allowed:.2f} "
-            f"(the ratio of the parameters): {_verdict(grown <= allowed)}"
+            f"(the ratio of the parameters): {verdict(grown <= allowed)}"
         )
     fitted = fit_exponent([run["parameter_bytes"] for run in runs], [beyond_bytes(run) for run in runs])
     text = f"Memory beyond the data ~ parameters ^ {fitted:.2f} (fitted over all sizes)."
     return [*lines, "", f"{text} {_MEMORY_OF[many['nodes']]}".rstrip()]
 
 
-def _verdict(is_reached: bool) -> str:
+def verdict(is_reached: bool) -> str:
     return "reached" if is_reached else "MISSED"
-
-
-def draw_plot(results: Sequence[dict[str, Any]], options: argparse.Namespace, stem: Path) -> list[Path]:
-    """Every measure against labels and documents, log-log, as PNG and SVG; nothing without matplotlib."""
-    try:
-        import matplotlib
-    except ImportError:
-        print("no plot: matplotlib is not installed (pip install matplotlib)", file=sys.stderr)
-        return []
-    from matplotlib.figure import Figure
-
-    names = list(dict.fromkeys(measure.panel for measure in MEASURES))
-    figure = Figure(figsize=(4 * len(names), 7.5), layout="constrained")
-    panels = figure.subplots(2, len(names), squeeze=False)
-    for axis, row in zip(("labels", "documents"), panels, strict=True):
-        runs = sweep(results, options, axis)
-        sizes = [run["shape"][f"n_{axis}"] for run in runs]
-        for measure in MEASURES:
-            panel = row[names.index(measure.panel)]
-            measured = [measure.take(run) for run in runs]
-            exponent = f"exponent {fit_exponent(sizes, measured):.2f}"
-            panel.loglog(sizes, measured, "o-", label=f"{measure.title}: {exponent}")
-            panel.set(xlabel=axis, ylabel=measure.unit, title=measure.panel)
-        for panel in row:
-            panel.grid(which="both", alpha=0.3)
-            panel.legend(fontsize=8)
-    # Without these the SVG changes with every run: ids are random, and it would carry the time.
-    pictures = [stem.with_suffix(suffix) for suffix in (".png", ".svg")]
-    with matplotlib.rc_context({"svg.hashsalt": "labeltree"}):
-        for picture in pictures:
-            figure.savefig(picture, metadata={"Date": None} if picture.suffix == ".svg" else {})
-    return pictures
