@@ -29,7 +29,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from benchmarks.bars import verdict
+from benchmarks.commands import verdict
 
 _ROOT = Path(__file__).parents[1]
 _BECOME_PARENT_OF_ORPHANS = 36  # PR_SET_CHILD_SUBREAPER

@@ -36,7 +36,7 @@ from labeltree.data.rows import SparseRows
 SHAPE = Shape(
     n_documents=200, n_labels=16, n_features=200, labels_per_document=2.0, features_per_document=12.0
 )
-N_TEST, K = 40, 5
+N_TEST, N_DENSE, K = 40, 5, 5
 _ROUNDS = 2  # a heap is the more scattered the longer it is in use
 _MOST_KEPT, _LARGEST_BITS = 500, 12  # pieces of memory; bits of the number of their bytes
 
@@ -88,9 +88,7 @@ class Data:
     def digests(self, point: Point, threads: int, heap: Heap, folder: Path) -> list[str]:
         """Of the model file of a point, and of what the model predicts."""
         heap.shuffle()
-        X, X_test = (
-            rows if point.features == "vectors" else _texts(rows) for rows in (self.train, self.test)
-        )
+        X, X_test = (_given(rows, point.features) for rows in (self.train, self.test))
         parameters = point.parameters(self.tree_file)
         model = labeltree.train(X, self.Y, threads=threads, callback=heap.shuffle, **parameters)
         path = folder / "determinism.labeltree"
@@ -105,6 +103,18 @@ class Data:
         return [hashlib.sha256(part).hexdigest()[:16] for part in (path.read_bytes(), content)]
 
 
+def _given(rows: SparseRows, features: str) -> Any:
+    """Rows as the features take them; vectors beside texts are sums of random ones."""
+    if features == "vectors":
+        return rows
+    if features == "text":
+        return _texts(rows)
+    of_columns = np.random.default_rng(0).normal(size=(rows.n_columns, N_DENSE))
+    sums = np.zeros((rows.n_rows, N_DENSE))
+    np.add.at(sums, np.repeat(np.arange(rows.n_rows), np.diff(rows.indptr)), of_columns[rows.indices])
+    return [_texts(rows), sums]
+
+
 def _texts(rows: SparseRows) -> list[str]:
     words = [f"word{column}" for column in rows.indices]
     return [" ".join(words[start:end]) for start, end in itertools.pairwise(rows.indptr)]
@@ -112,7 +122,8 @@ def _texts(rows: SparseRows) -> list[str]:
 
 def _row(X: Any, i: int) -> Any:
     if isinstance(X, list):
-        return X[i : i + 1]
+        is_pair = not isinstance(X[0], str)
+        return [part[i : i + 1] for part in X] if is_pair else X[i : i + 1]
     part = slice(X.indptr[i], X.indptr[i + 1])
     indptr = np.array([0, part.stop - part.start], np.int64)
     return SparseRows(indptr, X.indices[part], X.values[part], X.n_columns)

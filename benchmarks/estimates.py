@@ -14,7 +14,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from benchmarks.bars import TELLS_PEAK, Run, run, train_command
+from benchmarks.commands import TELLS_PEAK, Run, run, train_command
 from benchmarks.datasets import ALL_SETS, MissingData, data_file
 from benchmarks.report import aligned, number
 from benchmarks.ways import Way

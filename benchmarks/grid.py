@@ -3,7 +3,8 @@
 Trees, kinds of nodes and links come from their tables, so that a new one is in the grid by itself. Most
 points are of the default kind of nodes: with every tree and link, alone and as an ensemble. They are of trees
 alone, whose answers are all their own, but for those of the method "neighbours", which stand for the default,
-and of "forest". Points of 0 trees are forests alone.
+and of "forest". Points of 0 trees are forests alone; those of "joined" features have dense vectors beside
+texts.
 """
 
 from __future__ import annotations
@@ -66,6 +67,10 @@ FORESTS: dict[str, tuple[str, dict[str, Any]]] = {
 }
 
 
+# With vectors beside the texts: kinds of nodes, methods and numbers of trees.
+JOINED = (("sparse", "forest", 2), ("dense", "adagrad", 1))
+
+
 def _forest(method: str) -> dict[str, Any]:
     return dict(forest=20, forest_leaf=5) | FORESTS[method][1]
 
@@ -87,6 +92,8 @@ def _points() -> Iterator[Point]:
             yield from _with_each_link(usual.tree, nodes, method)
     for method, (features, _) in FORESTS.items():
         yield Point(features, usual.tree, usual.nodes, usual.link, method, 0)
+    for nodes, method, trees in JOINED:
+        yield Point("joined", usual.tree, nodes, usual.link, method, trees)
 
 
 def _with_each_link(tree: str, nodes: str, method: str) -> Iterator[Point]:

@@ -25,7 +25,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks.bars import verdict
+from benchmarks.commands import verdict
 from benchmarks.datasets import ALL_SETS, MissingData, both_files
 
 ROOT = Path(__file__).parents[1]

@@ -249,6 +249,11 @@ def test_needs_are_of_parameters_that_are_known(parameter: Parameter) -> None:
         ({"tree": "some/file", "arity": 4}, "arity=4 has no effect where tree is some/file"),
         ({"tree": "huffman", "balanced": False}, "balanced=no has no effect where tree is huffman"),
         ({"ngram_buckets": 4}, "ngram_buckets=4 has no effect where word_ngrams is 1"),
+        (
+            {"trees": 0, "char_weight": 0.5},
+            "char_weight=0.5 has no effect where trees is 0",
+        ),  # only trees look
+        ({"trees": 0, "forest": 3, "char_ngrams": 3}, "has no effect where trees is 0: it needs trees=1 to"),
         ({"weighted_words": True, "tf": "log"}, "tf=log has no effect where weighted_words is yes"),
     ],
 )

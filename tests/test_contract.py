@@ -15,6 +15,7 @@ import pytest
 from numpy.typing import NDArray
 from support.small_data import (
     LABELS,
+    N_DENSE,
     N_FEATURES,
     N_LABELS,
     empty_rows,
@@ -229,8 +230,10 @@ def test_empty_row_gets_what_the_biases_say(model: Model, point: Point) -> None:
 
 
 def test_what_is_unknown_or_zero_is_as_if_absent(model: Model, point: Point) -> None:
-    if point.features == "text":
+    if point.features != "vectors":
         nothing: Any = ["nothing anybody ever saw", "\t \n", "\u2003unknown\x00tokens"]
+        if point.features == "joined":
+            nothing = [nothing, np.zeros((3, N_DENSE))]
     else:
         zeros = np.zeros(3, np.float32)
         nothing = SparseRows(np.arange(4), np.array([0, 5, N_FEATURES - 1], np.int32), zeros, N_FEATURES)
@@ -435,6 +438,39 @@ def test_labels_without_examples_come_last_with_probability_zero(
     assert model.inspect()["n_labels_without_examples"] == 3
 
 
+def test_explanations_are_exact(model: Model, point: Point, X: Any) -> None:
+    """Shares sum to what the probability changes by when all that a row has is deleted."""
+    at_empty = model.probability(empty_rows(point.features), LABELS)[0].astype(np.float64)
+    for row in range(8):
+        one = take_rows(X, [row])
+        own = model.probability(one, LABELS)[0].astype(np.float64)
+        for label, p, p0 in zip(model.explain(one, LABELS).labels, own, at_empty, strict=True):
+            np.testing.assert_allclose([label.probability, label.at_empty], [p, p0], rtol=2e-5, atol=1e-7)
+            expected = math.log(p / p0) if label.unit == "log-probability" else p - p0
+            assert label.total == pytest.approx(expected, abs=1e-5), (row, label.label)
+            assert sum(term.share for term in label.terms) + label.rest == pytest.approx(
+                label.total, abs=1e-9
+            )
+            weighted = [part.weight * part.probability for part in label.parts]
+            assert model.combination.probability_of(sum(weighted)) == pytest.approx(label.probability)
+
+
+def test_the_path_of_a_label_has_its_probability(model: Model, X: Any) -> None:
+    one = take_rows(X, [0])
+    label = model.explain(one, k=1).labels[0]
+    for part in label.parts:
+        for node in part.path:
+            change = math.log(node.probability / node.at_empty)
+            assert sum(term.share for term in node.terms) == pytest.approx(change, abs=1e-9)
+        assert not part.path or part.path[-1].labels == (label.label,)
+    why = model.why_not(one, label.label)
+    assert why.probability == label.probability
+    assert (why.lost_at is None) == (not model.config.trees)
+    card = model.label(label.label)
+    assert card.n_rows == model.label_counts[model.label_names.index(label.label)]
+    assert bool(card.words) == bool(model.config.trees)
+
+
 BAD_CALLS: dict[str, tuple[type[LabelTreeError], Callable[[Model, Any], Any]]] = {
     "a string": (DataError, lambda model, X: model.predict("word1 word2")),
     "k of 0": (ParameterError, lambda model, X: model.predict(X, k=0)),
@@ -445,6 +481,10 @@ BAD_CALLS: dict[str, tuple[type[LabelTreeError], Callable[[Model, Any], Any]]] =
     "threads of -1": (ParameterError, lambda model, X: model.predict_arrays(X, threads=-1)),
     "unknown label": (DataError, lambda model, X: model.probability(X, ["no such topic"])),
     "label as string": (DataError, lambda model, X: model.probability(X, "topic-1")),
+    "explaining two rows": (DataError, lambda model, X: model.explain(take_rows(X, [0, 1]))),
+    "explaining no row": (DataError, lambda model, X: model.explain(take_rows(X, []))),
+    "explaining what is no label": (DataError, lambda model, X: model.why_not(take_rows(X, [0]), "topik-1")),
+    "explaining no labels": (ParameterError, lambda model, X: model.explain(take_rows(X, [0]), k=0)),
     "None": (DataError, lambda model, X: model.predict(None)),
     "a number": (DataError, lambda model, X: model.predict(3)),
     "wrong width": (DataError, lambda model, X: model.predict(X_OF_WIDTH_3)),

@@ -3,8 +3,9 @@ file, module and name that pages and docstrings speak of exists.
 
 The blocks of a page run in one folder, one after another, as a reader would run them. A block without a
 language is commands if a line of it starts like one, else a drawing or data. Not run are commands that
-install something (pip), ``labeltree warm-up``, which compiles for minutes, and ``python -m benchmarks…`` or
-``experiments…``, which need data sets or peers: of these arguments must be right, or the module must exist.
+install something (pip), ``labeltree warm-up``, which compiles for minutes, ``labeltree serve``, which does
+not end, and ``python -m benchmarks…`` or ``experiments…``, which need data sets or peers: of these
+arguments must be right, or the module must exist.
 """
 
 from __future__ import annotations
@@ -108,12 +109,13 @@ def taken_for_granted(page: str) -> dict[str, Any]:
 
 def run_command(line: str, monkeypatch: pytest.MonkeyPatch) -> None:
     called, module = COMMAND.match(line), MODULE.match(line)
-    if called is not None and called["arguments"].startswith("warm-up"):
-        commands.cli.commands["warm-up"].make_context("warm-up", shlex.split(called["arguments"])[1:])
+    words = [] if called is None else shlex.split(called["arguments"])
+    if words[:1] in (["warm-up"], ["serve"]):
+        commands.cli.commands[words[0]].make_context(words[0], words[1:])
     elif called is not None:
         typed = io.BytesIO(f"{called['input'] or ''}\n".encode())
         monkeypatch.setattr("sys.stdin", io.TextIOWrapper(typed))
-        assert cli.main(shlex.split(called["arguments"])) == 0, line
+        assert cli.main(words) == 0, line
     elif module is not None:
         assert importlib.util.find_spec(module["module"]) is not None, line
     else:

@@ -26,13 +26,15 @@ LAYERS = (
     "query storage/work_dir",
     "data",
     "tree features",
-    "metrics nodes",
+    "metrics nodes checking",
     "trees",
     "reference experts",
+    "decisions explain",
     "storage/model_file",
     "model",
     "training",
-    "estimator torch distributed",
+    "estimator torch",
+    "distributed serve",
     "cli",
     "__main__",
 )
@@ -186,7 +188,8 @@ assert not {f"labeltree.kernels.forest.{name}" for name in ("voting", "growing")
 
 
 def test_the_public_names() -> None:
-    assert set(labeltree.__all__) == {"LabelTree", "LabelTreeClassifier", "Model", "load", "metrics", "train"}
+    names = {"LabelTree", "LabelTreeClassifier", "Model", "decide", "load", "metrics", "train"}
+    assert set(labeltree.__all__) == names
     assert set(labeltree.__all__) < set(dir(labeltree))
     for name in labeltree.__all__:
         assert getattr(labeltree, name) is not None

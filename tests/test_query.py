@@ -23,6 +23,8 @@ def test_what_is_given_becomes_one_query() -> None:
         DEFAULT_BEAM,
         False,
         False,
+        None,
+        None,
     )
     assert make_query(3, search="beam", beam=10**20).beam < 1 << 32
     assert make_query(None, 0.5) == make_query(0, 0.5) == query_all(0.5) == Query(ALL, np.float32(0.5))

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from labeltree.tree import LabelTree
 
 __version__ = "0.1.0"
-__all__ = ["LabelTree", "LabelTreeClassifier", "Model", "load", "metrics", "train"]
+__all__ = ["LabelTree", "LabelTreeClassifier", "Model", "decide", "load", "metrics", "train"]
 
 # Silent unless the program chooses to listen: without a handler Python would print warnings.
 logging.getLogger(__name__).addHandler(logging.NullHandler())
@@ -23,6 +23,7 @@ _HOME = {
     "LabelTree": "tree",
     "LabelTreeClassifier": "estimator",
     "Model": "model",
+    "decide": "decisions.batch",
     "load": "model",
     "train": "training.driver",
 }

@@ -108,7 +108,7 @@ class Config:
         low=0.0,
         high=1e3,
         group="features",
-        needs=(_TEXT, _COUNTED_WORDS),
+        needs=(_TEXT, _COUNTED_WORDS, _TREES),
     )
     char_ngrams: int = _parameter(
         4,
@@ -124,7 +124,7 @@ class Config:
         low=0.0,
         high=1e3,
         group="features",
-        needs=(_TEXT, _COUNTED_WORDS),
+        needs=(_TEXT, _COUNTED_WORDS, _TREES),
     )
     min_rows: int = _parameter(
         2,
@@ -145,7 +145,7 @@ class Config:
         "Vectors that a package makes of texts, a block of dense features beside the words.",
         choices=("none", *_EMBEDDERS),
         group="features",
-        needs=(_TEXT, _COUNTED_WORDS),
+        needs=(_TEXT, _COUNTED_WORDS, _TREES),
     )
     dense_weight: float = _parameter(
         0.15,
@@ -571,6 +571,7 @@ PRESETS: dict[str, dict[str, Any]] = {
     "fastxml": dict(trees=0, neighbours=0, forest=50),
     "pfastrexml": dict(trees=0, neighbours=0, forest=50, forest_propensity=True, forest_tail=0.05),
 }
+_NO_BLOCKS: dict[str, Any] = dict(char_weight=0.0, pair_weight=0.0, embed="none")
 
 
 Given = Mapping[str, str]  # names of parameters that someone asked for, and how messages say where
@@ -634,6 +635,11 @@ def effective(config: Config, **facts: str) -> dict[str, Any]:
     """The parameters that have an effect, with their values."""
     values, needs_of = {**config.to_dict(), **facts}, _needs()
     return {name: values[name] for name in config.to_dict() if unmet_need(name, values, needs_of) is None}
+
+
+def without_unused_blocks(config: Config) -> Config:
+    """Blocks of features beside the words are for trees of labels: without any they need not be made."""
+    return config if config.trees else dataclasses.replace(config, **_NO_BLOCKS)
 
 
 def chosen_by_data(config: Config, resolved: Config) -> dict[str, Any]:

@@ -21,8 +21,10 @@ from labeltree.data.memory import row_weights
 from labeltree.data.rows import LabelRows, pointers
 from labeltree.errors import DataError, ParameterError, show
 from labeltree.features.joined import JoinedFeatures, read_dense
+from labeltree.features.vectors import VectorFeatures
+from labeltree.model import Model
 from labeltree.parameter import Parameter, check_names, parsed, plain
-from labeltree.query import DEFAULT_BEAM, DEFAULT_SEARCH, Query, make_query
+from labeltree.query import DEFAULT_BEAM, DEFAULT_SEARCH, Query, make_query, query_all
 from labeltree.training.driver import train
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
@@ -103,7 +105,7 @@ class LabelTreeClassifier(ClassifierMixin, BaseEstimator):
             kept = np.flatnonzero(weights)
             features = _take(features, kept)
             indicator, weights = indicator[kept], weights[kept]
-        values = self._given_parameters()
+        values = self.given_parameters()
         self._query(1)  # what cannot be searched for is told before the training
         # Trained by column numbers, so that lists and matrices of the same labels give the same model.
         names = [str(label) for label in target.classes.tolist()]
@@ -120,7 +122,15 @@ class LabelTreeClassifier(ClassifierMixin, BaseEstimator):
         self.classes_ = target.classes
         self.multilabel_ = target.multilabel
 
-    def _given_parameters(self) -> dict[str, Any]:
+    def with_model(self, model: Model) -> LabelTreeClassifier:
+        """Itself, fitted by what trained a model elsewhere; classes are in the order of its labels."""
+        self.model_, self.multilabel_ = model, True
+        self.classes_ = np.array(model.label_names, object)
+        if model.features.input == VectorFeatures.input:
+            self.n_features_in_ = model.features.n_columns
+        return self
+
+    def given_parameters(self) -> dict[str, Any]:
         """Those that differ from the defaults: scikit-learn sets all of them when it clones."""
         values = {name: parsed(p, getattr(self, name)) for name, p in _CONFIG_PARAMETERS.items()}
         return {name: value for name, value in values.items() if value != _CONFIG_PARAMETERS[name].default}
@@ -128,13 +138,18 @@ class LabelTreeClassifier(ClassifierMixin, BaseEstimator):
     def predict(self, X: Any) -> Any:
         """A CSR indicator of the labels of probability >= ``threshold``; for a 1-D ``y`` the best classes.
 
+        Where ``model_.rule`` was set, by what `model_.tune` gave, that says which labels.
         All labels above a threshold are found exactly: only the best classes are searched for by a beam.
         """
         features, _ = self._read_features(X)
         if not self.multilabel_:
             ids, _ = self._topk(features, 1)
             return self.classes_[ids[:, 0]]
-        rows = self.model_.predict_rows(features, self.threshold, threads=self.threads)
+        query = self.model_.ruled(query_all(self.threshold))
+        if query.rule is None:
+            rows = self.model_.above(features, query, self.threads)
+        else:
+            rows, _ = self.model_.decided(features, query._replace(threshold=np.float32(0.0)), self.threads)
         return _indicator(LabelRows(rows.indptr, rows.indices, rows.n_columns))
 
     def predict_proba(self, X: Any) -> Any:

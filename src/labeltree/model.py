@@ -2,34 +2,42 @@
 
 from __future__ import annotations
 
+import functools
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from labeltree import __version__
 from labeltree.config import Config
+from labeltree.data.files import are_files
 from labeltree.data.formats import Reading, check_in_memory
 from labeltree.data.iterables import is_source, open_source
 from labeltree.data.labels import check_label_rows
 from labeltree.data.rows import LabelRows, SparseRows, emptied, without_entries
+from labeltree.decisions.rule import Decided, Rule, as_columns
 from labeltree.errors import DataError, ParameterError, show
 from labeltree.experts.by_rows import above_of_rows, best_of_rows, score_rows, similar_of_rows
 from labeltree.experts.combination import Combination, equal_weights
 from labeltree.experts.ensemble import Ensemble
 from labeltree.experts.expert import Expert, Found
+from labeltree.experts.masks import LabelMask, make_mask
 from labeltree.experts.single_row import SingleRow
 from labeltree.features.features import Features, is_list
-from labeltree.features.reading import given_data_set, read_data_set, source_data_set
+from labeltree.features.reading import DataSet, given_data_set, read_data_set, source_data_set
 from labeltree.features.strings import StringTable
 from labeltree.metrics.testing import Measures, measure
 from labeltree.parallel import check_threads
 from labeltree.query import (
     ALL,
     DEFAULT_SEARCH,
+    OF_MODEL,
+    RULES,
+    SET_THRESHOLD,
+    USUAL_K,
     WITH_LABELS,
     Query,
     check_columns,
@@ -40,6 +48,12 @@ from labeltree.query import (
 from labeltree.storage.model_file import Parts, parts_of_bytes, parts_to_bytes, read_parts, write_parts
 from labeltree.tree import LabelTree
 from labeltree.wording import counted
+
+if TYPE_CHECKING:
+    from labeltree.decisions.tuning import Tuned
+    from labeltree.explain.explainer import Explainer
+    from labeltree.explain.labels import LabelCard, LabelSearch
+    from labeltree.explain.result import Explanation, WhyNot
 
 Answers = list[list[tuple[str, float]]]  # of each row: labels and probabilities, best first
 
@@ -63,6 +77,7 @@ class Model:
         combination: Combination | None = None,
         card: Mapping[str, str] | None = None,
         version: str | None = __version__,
+        rule: Rule | None = None,
     ) -> None:
         self.config = config  # as it was given, so that it means the same for other data
         self.features = features
@@ -71,6 +86,7 @@ class Model:
         self.n_examples = n_examples
         self.card = dict(card or {})  # facts that are saved with the model, such as its licence
         self.version = version  # of the labeltree that trained it now or wrote its file; None: it did not say
+        self.rule = rule  # which labels are given, if not the most probable ones
         self.n_labels, self.n_features = len(labels), features.n_columns
         self.experts = experts
         self.combination = combination or equal_weights(len(experts))
@@ -110,9 +126,9 @@ class Model:
         return len(self.combination.map) > 0 or all(expert.is_calibrated for expert in self.experts)
 
     def predict(
-        self, X: Any, k: int | None = 5, *, threshold: float = 0.0, normalize: bool = False,
+        self, X: Any, k: int | None = USUAL_K, *, threshold: float = 0.0, normalize: bool = False,
         search: str = DEFAULT_SEARCH, beam: int | None = None, if_unknown: str = WITH_LABELS,
-        threads: int = 0,
+        allowed: Any = None, without: Any = None, rule: Any = OF_MODEL, threads: int = 0,
     ) -> Answers:  # fmt: skip
         """For each text or row its most probable labels with their probabilities, best first.
 
@@ -122,20 +138,28 @@ class Model:
         on to the end; ``"beam"`` opens only the ``beam`` (or 10) most probable nodes of each level, and may
         miss labels or find fewer than ``k``. A row that the model :meth:`knows` nothing of gets the labels
         that are probable for any row, or none with ``if_unknown="nothing"``.
+
+        Only ``allowed`` labels are given, a list of them, one list for each row or a :meth:`mask`; and none
+        of those ``without`` lists. A model that was tuned (:meth:`tune`) gives what its rule says, as many as
+        that says unless ``k`` does; ``rule="none"`` gives the most probable ones, and another rule may be
+        given.
         """
-        return self.answer(X, make_query(k, threshold, normalize, search, beam, if_unknown), threads)[0]
+        query = self.masked(make_query(k, threshold, normalize, search, beam, if_unknown), allowed, without)
+        return self.answer(X, self.ruled(query, rule, is_usual=k is USUAL_K), threads)[0]
 
     def predict_arrays(
         self, X: Any, k: int = 5, *, threshold: float = 0.0, normalize: bool = False,
         search: str = DEFAULT_SEARCH, beam: int | None = None, if_unknown: str = WITH_LABELS,
-        threads: int = 0, return_exact: bool = False,
+        allowed: Any = None, without: Any = None, rule: Any = OF_MODEL, threads: int = 0,
+        return_exact: bool = False,
     ) -> tuple[NDArray[Any], ...]:  # fmt: skip
         """Label ids and probabilities, both (n_rows, k), best first; -1 and 0 where fewer are found.
 
         With ``return_exact`` also (n_rows,) whether these are proven to be the most probable labels.
         """
         query = make_query(check_columns(k), threshold, normalize, search, beam, if_unknown)
-        ids, probabilities, is_exact = self.best(X, query, threads)
+        asked = self.ruled(self.masked(query, allowed, without), rule)
+        ids, probabilities, is_exact = self.best(X, asked, threads)
         n_more = query.k - ids.shape[1]
         if n_more:
             places = ((0, 0), (0, n_more))
@@ -144,14 +168,67 @@ class Model:
 
     def predict_rows(
         self, X: Any, threshold: float, *, normalize: bool = False, if_unknown: str = WITH_LABELS,
-        threads: int = 0,
+        allowed: Any = None, without: Any = None, threads: int = 0,
     ) -> SparseRows:  # fmt: skip
         """All labels of at least ``threshold``: rows of probabilities over label ids."""
-        return self.above(X, query_all(threshold, normalize, if_unknown), threads)
+        query = query_all(threshold, normalize, if_unknown)
+        return self.above(X, self.masked(query, allowed, without), threads)
+
+    def mask(self, allowed: Any = None, without: Any = None) -> LabelMask:
+        """Labels that may be given, as ``allowed=`` of :meth:`predict`: what follows from it is kept with it,
+        so that it is quick to use again."""
+        mask = make_mask(self.labels, allowed, without)
+        if not isinstance(mask, LabelMask):
+            raise ParameterError(
+                "a mask needs allowed, a list of labels, or without; not a list for each row"
+            )
+        return mask
+
+    def masked(self, query: Query, allowed: Any, without: Any) -> Query:
+        """The query for some labels only, in the forms of :meth:`predict`."""
+        if allowed is None and without is None:
+            return query
+        return query._replace(mask=make_mask(self.labels, allowed, without))
+
+    def ruled(self, query: Query, rule: Any = OF_MODEL, *, is_usual: bool = False) -> Query:
+        """The query by a rule: the model's own, if it has one, ``"none"``, or another."""
+        if isinstance(rule, str) and rule in RULES:
+            chosen = self.rule if rule == OF_MODEL else None
+        elif isinstance(rule, Rule):
+            chosen = rule
+        elif rule is None:
+            chosen = None
+        else:
+            raise ParameterError(f"rule must be one of {', '.join(RULES)} or a Rule, but is {show(rule)}")
+        if chosen is None:
+            return query
+        if len(chosen.arrays[0]) != self.n_labels:
+            raise ParameterError(
+                f"the rule is of a model of {len(chosen.arrays[0])} labels, but this has {self.n_labels}"
+            )
+        return query._replace(rule=chosen, k=ALL if is_usual else query.k)
+
+    def decided(self, X: Any, query: Query, threads: int = 0) -> Decided:
+        """What the query's rule gives each row: label ids in order, probabilities; and where it is proven."""
+        assert query.rule is not None
+        rows, ensemble = self._rows(X), self._ensemble
+        if query.mask is not None:
+            if not isinstance(query.mask, LabelMask):
+                raise ParameterError("a rule takes a mask for all rows, no list for each; or rule none")
+            ensemble = query.mask.restrict(ensemble)
+        found, is_exact = query.rule.decide(ensemble, rows, query, check_threads(threads))
+        if not query.labels_unknown:
+            found = emptied(found, without_entries(rows))
+        return found, is_exact
 
     def answer(self, X: Any, query: Query, threads: int = 0) -> tuple[Answers, NDArray[np.bool_]]:
         """What :meth:`predict` returns, to a query that is made already; and which rows are proven exact."""
         names = self.label_names
+        if query.rule is not None:
+            found, is_exact = self.decided(X, query, threads)
+            pairs = (_row(found, i) for i in range(found.n_rows))
+            by_rule = [[(names[id], float(p)) for id, p in zip(*pair, strict=True)] for pair in pairs]
+            return by_rule, is_exact
         if query.k == ALL:
             rows = self.above(X, query, threads)
             return [
@@ -162,24 +239,28 @@ class Model:
                 for i in range(rows.n_rows)
             ], np.ones(rows.n_rows, np.bool_)
         ids, probabilities, is_exact = self.best(X, query, threads)
-        found = []
+        answers = []
         # Without `strict=`, whose handing over is a good part of the time of all this for a single row.
         for row_ids, row_probabilities in zip(ids.tolist(), probabilities.tolist()):  # noqa: B905
             if row_ids[-1] < 0:
                 del row_ids[row_ids.index(-1) :]
-            found.append(list(zip(map(names.__getitem__, row_ids), row_probabilities)))  # noqa: B905
-        return found, is_exact
+            answers.append(list(zip(map(names.__getitem__, row_ids), row_probabilities)))  # noqa: B905
+        return answers, is_exact
 
     def best(self, X: Any, query: Query, threads: int = 0) -> Found:
         """The best labels, of (n_rows, k), or as many columns as there are labels."""
         threads = check_threads(threads)
-        if query.k > self.n_labels:  # there are no more, and their places would take memory
-            query = query._replace(k=self.n_labels)
-        found = self._single_row.best(X, query)
-        if found is not None:
-            return found
-        rows = self._rows(X)
-        ids, probabilities, is_exact = found = best_of_rows(self._ensemble, rows, query, threads)
+        if query.rule is not None:
+            return as_columns(*self.decided(X, query, threads), query.k)
+        n_most = self.n_labels if query.mask is None else max(1, query.mask.n_most)
+        if query.k > n_most:  # there are no more, and their places would take memory
+            query = query._replace(k=n_most)
+        if query.mask is None:
+            found = self._single_row.best(X, query)
+            if found is not None:
+                return found
+        rows, find = self._rows(X), best_of_rows if query.mask is None else query.mask.best
+        ids, probabilities, is_exact = found = find(self._ensemble, rows, query, threads)
         if not query.labels_unknown:
             unknown = without_entries(rows)
             ids[unknown], probabilities[unknown], is_exact[unknown] = -1, 0.0, True
@@ -187,8 +268,8 @@ class Model:
 
     def above(self, X: Any, query: Query, threads: int = 0) -> SparseRows:
         """All labels of at least the threshold: rows of probabilities over label ids."""
-        rows = self._rows(X)
-        found = above_of_rows(self._ensemble, rows, query, threads)
+        rows, find = self._rows(X), above_of_rows if query.mask is None else query.mask.above
+        found = find(self._ensemble, rows, query, threads)
         return found if query.labels_unknown else emptied(found, without_entries(rows))
 
     def knows(self, X: Any) -> NDArray[np.bool_]:
@@ -219,10 +300,7 @@ class Model:
             wanted = [str(label) for label in labels]
         except ValueError as error:  # a number of more digits than Python writes
             raise DataError(f"labels has a number that is no label's name ({error})") from error
-        ids = self.labels.ids(wanted)
-        if len(ids) and ids.min() < 0:
-            unknown = wanted[int(np.argmin(ids))]
-            raise DataError(f"label {show(unknown)} is not among the model's {self.n_labels} labels")
+        ids = self.check_labels(wanted)
         rows = self._rows(X)
         indptr = np.arange(rows.n_rows + 1, dtype=np.int64) * len(ids)
         given = LabelRows(indptr, np.tile(ids, rows.n_rows), self.n_labels)
@@ -258,29 +336,53 @@ class Model:
         self, X: Any, Y: Any = None, *, k: int | Sequence[int] = (1, 3, 5), normalize: bool = False,
         search: str = DEFAULT_SEARCH, beam: int | None = None, threads: int = 0, format: str = "auto",
         text_column: str = "text", labels_column: str = "labels", label_separator: str = ";",
-        skip_bad_lines: bool = False,
+        skip_bad_lines: bool = False, threshold: float = SET_THRESHOLD, allowed: Any = None,
+        without: Any = None, rule: Any = OF_MODEL,
     ) -> Measures:  # fmt: skip
         """How good the predictions are, as `labeltree test` says it: a mapping that shows itself as a table.
 
         ``X`` is the path of a data file, or texts or rows, whose true labels are ``Y``: lists of labels, an
         indicator matrix over the model's labels, or what :meth:`read` gave; or an iterable of pairs of both,
-        of dicts, or a data set, as :func:`labeltree.train` takes them. ``k`` may be several.
+        of dicts, or a data set, as :func:`labeltree.train` takes them. ``k`` may be several. Measures
+        without a k are those of the sets of labels of at least ``threshold``, or of a rule; ``allowed``,
+        ``without`` and ``rule`` are those of :meth:`predict`.
         """
         ranks = check_ranks(k)
         query = make_query(ranks[-1], normalize=normalize, search=search, beam=beam)
         reading = Reading(format, text_column, labels_column, label_separator)
+        data = self._data_set(X, Y, reading, skip_bad_lines)
+        query = self.ruled(self.masked(query, allowed, without), rule)
+        return measure(self, data, ranks, query, threads, threshold)
+
+    def tune(
+        self, X: Any, Y: Any = None, *, measure: str, k: int | None = None, threads: int = 0,
+        format: str = "auto", text_column: str = "text", labels_column: str = "labels",
+        label_separator: str = ";", skip_bad_lines: bool = False,
+    ) -> Tuned:  # fmt: skip
+        """A rule that is good for a measure, fitted to rows that the model was not trained on, and what it
+        gains and costs on rows that it was not fitted to. ``model.rule = tuned.rule`` makes it the model's,
+        and `save` keeps it. ``X`` and ``Y`` are those of :meth:`test`."""
+        from labeltree.decisions.goals import parse_goal
+        from labeltree.decisions.tuning import tune_rule  # and with it all that fits
+
+        reading = Reading(format, text_column, labels_column, label_separator)
+        data = self._data_set(X, Y, reading, skip_bad_lines)
+        return tune_rule(self, data, parse_goal(measure, k), threads)
+
+    def _data_set(self, X: Any, Y: Any, reading: Reading, skip_bad_lines: bool) -> DataSet:
+        """Of a file, an iterable, or of what is in memory."""
         if isinstance(X, (str, Path)):
             if Y is not None:
                 raise DataError("Y must be None when X is a file, whose lines have the labels")
-            data = read_data_set(self.features, self.labels, X, reading, skip_bad_lines=skip_bad_lines)
-        elif Y is None and is_source(X):
+            return read_data_set(self.features, self.labels, X, reading, skip_bad_lines=skip_bad_lines)
+        if are_files(X):
+            raise DataError(f"a test is of one file, but X is a list of {len(X)}; test each file by itself")
+        if Y is None and is_source(X):
             source = open_source(X, reading.check().columns)
             check_in_memory(reading, skip_bad_lines, has_columns=source.has_columns)
-            data = source_data_set(self.features, self.label_names, source)
-        else:
-            check_in_memory(reading, skip_bad_lines)
-            data = given_data_set(self.features.given_rows(X), Y, self.label_names)
-        return measure(self, data, ranks, query, threads)
+            return source_data_set(self.features, self.label_names, source)
+        check_in_memory(reading, skip_bad_lines)
+        return given_data_set(self.features.given_rows(X), Y, self.label_names)
 
     def inspect(self) -> dict[str, Any]:
         """What `labeltree inspect` shows."""
@@ -298,9 +400,59 @@ class Model:
             "n_labels": self.n_labels,
             "n_labels_without_examples": int(np.count_nonzero(self.label_counts == 0)),
             "calibrated": self.is_calibrated,
+            **({} if self.rule is None else {"rule": self.rule.measure}),
             "parameter_bytes": sum(expert.parameter_bytes for expert in self.experts),
             **statistics,
         }
+
+    def explain(self, X: Any, label: str | Sequence[str] | None = None, k: int = 3) -> Explanation:
+        """Why a text or row has its labels: the k best, or those given.
+
+        Of each label the shares of words or features in its probability, exact: they sum to log P(X) - log
+        P(empty document). And what each expert says: the path through a tree, similar training rows.
+        """
+        given, rows = self._single(X)
+        if label is None:
+            found = self.best(given, make_query(check_columns(k)), 1)[0][0]
+            ids = found[found >= 0].tolist()
+        else:
+            ids = self.check_labels([label] if isinstance(label, str) else list(map(str, label))).tolist()
+        return self._explainer.explain(rows, self.features.text_of(X), ids)
+
+    def why_not(self, X: Any, label: str) -> WhyNot:
+        """Where on its way through a tree a label was lost, and to which words of a text or row."""
+        given, rows = self._single(X)
+        wanted = int(self.check_labels([str(label)])[0])
+        instead = self.predict(given, 3, threads=1)[0]
+        return self._explainer.why_not(rows, self.features.text_of(X), wanted, instead)
+
+    def label(self, name: str) -> LabelCard:
+        """What the model knows of a label: training rows, labels near it, words that speak for it."""
+        return self._explainer.card(
+            int(self.check_labels([str(name)])[0]), self.n_examples, is_calibrated=self.is_calibrated
+        )
+
+    def find_labels(self, part: str) -> list[tuple[str, int]]:
+        """Labels whose names have a part, in any case, with their training rows; the best matches first."""
+        return self.first_labels(part, self.n_labels)[0]
+
+    def first_labels(self, part: str, n: int) -> tuple[list[tuple[str, int]], int]:
+        """The first n of :meth:`find_labels`, and how many there are."""
+        found = self._label_search.find(part)
+        ids = found[:n]
+        names = self._label_search.names_of(ids)
+        return list(zip(names, self.label_counts[ids].tolist(), strict=True)), len(found)
+
+    def check_labels(self, wanted: Sequence[str]) -> NDArray[np.int32]:
+        """The ids of labels; where there is no such label, the error tells names that are near."""
+        ids = self.labels.ids(wanted)
+        if len(ids) and ids.min() < 0:
+            from labeltree.explain.labels import shown
+
+            unknown = wanted[int(np.argmin(ids))]
+            near = shown(self._label_search.near(unknown))
+            raise DataError(f"label {show(unknown)} is not among the model's {self.n_labels} labels{near}")
+        return ids
 
     def save(self, path: str | Path) -> None:
         """Write one file, completely or not at all."""
@@ -313,6 +465,27 @@ class Model:
 
     def _parts(self) -> Parts:
         return Parts(**{name: getattr(self, name) for name in Parts._fields})
+
+    @functools.cached_property
+    def _explainer(self) -> Explainer:
+        from labeltree.explain.explainer import Explainer
+        from labeltree.explain.names import Names
+
+        names = Names(self.labels, self.label_counts)
+        return Explainer(self.features, names, self.experts, self.combination)
+
+    @functools.cached_property
+    def _label_search(self) -> LabelSearch:
+        from labeltree.explain.labels import LabelSearch
+
+        return LabelSearch(self.labels, self.label_counts)
+
+    def _single(self, X: Any) -> tuple[SparseRows, SparseRows]:
+        """A single text or row in the model's features, as given and ready for the experts."""
+        given = self.features.single(X)
+        if given.n_rows != 1:
+            raise DataError(f"X must be one text or row, but has {given.n_rows} rows")
+        return given, self.features.prepared(given)
 
     def _rows(self, X: Any) -> SparseRows:
         """X in the model's features, ready for the experts."""

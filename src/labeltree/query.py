@@ -15,12 +15,18 @@ from labeltree.parameter import MOST_IDS, plain
 if TYPE_CHECKING:
     import numpy as np
 
+    from labeltree.decisions.rule import Rule
+    from labeltree.experts.masks import Mask
+
 SEARCHES = ("auto", "exact", "beam")
 DEFAULT_SEARCH = "auto"
 DEFAULT_BEAM = 10
 NO_BEAM = 0  # the search opens the best nodes of all levels
 WITH_LABELS = "labels"
 IF_UNKNOWN = (WITH_LABELS, "nothing")  # what a row gets that has no word or feature that the model knows
+SET_THRESHOLD = 0.5  # labels of at least this probability are more likely right than wrong
+OF_MODEL = "model"  # the rule that a model was tuned with, if it was
+RULES = (OF_MODEL, "none")
 ALL = 0  # as a k: no limit but the threshold
 MOST_RANKS = 1_000_000
 _WIDEST = 1 << 31  # more than any tree has nodes, and kernels can count so far
@@ -30,8 +36,15 @@ _BUDGET = 400
 _BUDGET_PER_LABEL = 4
 
 
+class _Usual(int):
+    """A number that was not asked for: a rule may say another one."""
+
+
+USUAL_K = _Usual(5)
+
+
 class Query(NamedTuple):
-    """What is asked about each row. What restricts the labels that may be answers belongs here too."""
+    """What is asked about each row."""
 
     k: int  # the best so many labels; ALL where a threshold or given labels say which
     threshold: np.float32  # none of a smaller probability
@@ -39,6 +52,8 @@ class Query(NamedTuple):
     beam: int = NO_BEAM  # inner nodes that are opened in each level
     labels_unknown: bool = True  # rows without anything that the model knows get labels too
     is_bounded: bool = False  # the search may end before its labels are proven to be the best ones
+    mask: Mask | None = None  # the labels that may be answers; None: all
+    rule: Rule | None = None  # which of them are; None: the most probable ones
 
     @property
     def budget(self) -> int:
@@ -73,6 +88,8 @@ def query_all(threshold: Any = 0.0, normalize: bool = False, if_unknown: Any = W
 
 def check_k(k: Any) -> int:
     """How many labels are asked for: ALL for 0 and None."""
+    if k is USUAL_K:
+        return int(k)
     k = k if type(k) is int else plain(k)  # kernels are compiled once per kind of integer
     if k is None:
         return ALL
@@ -116,6 +133,14 @@ def check_threshold(threshold: Any) -> np.float32:
     if not 0.0 <= threshold <= 1.0:
         raise ParameterError(f"threshold must be from 0 to 1, but is {show(threshold)}")
     return np.float32(threshold)
+
+
+def check_set_threshold(threshold: Any) -> np.float32:
+    """So where it is what says which labels are a row's set."""
+    least = check_threshold(threshold)
+    if not least > 0.0:
+        raise ParameterError("threshold must be above 0, but is 0: a row's set would have all labels")
+    return least
 
 
 def labels_unknown(if_unknown: Any) -> bool:

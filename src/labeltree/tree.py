@@ -112,6 +112,18 @@ class LabelTree:
         """What a model file needs to hold; the other arrays follow from these."""
         return {f"{prefix}.parent": self.parent, f"{prefix}.label": self.label}
 
+    def most_below(self, values: NDArray[Any]) -> NDArray[Any]:
+        """(n_nodes,) the largest of the values of the labels below a node; of a leaf that of its label."""
+        most = np.zeros(len(self.parent), values.dtype)
+        most[self.leaf_of_label] = values
+        levels = [0, 1]  # where they begin: nodes are numbered level by level
+        while n_next := int(self.n_children[levels[-2] : levels[-1]].sum()):
+            levels.append(levels[-1] + n_next)
+        for start, end, next_end in reversed(list(zip(levels, levels[1:], levels[2:], strict=False))):
+            inner = start + np.flatnonzero(self.n_children[start:end])
+            most[inner] = np.maximum.reduceat(most[end:next_end], self.first_child[inner] - end)
+        return most
+
     def arrays(self) -> dict[str, NDArray[np.int32]]:
         """All of them by name, as kernels take them."""
         names = ("parent", "first_child", "n_children", "label", "leaf_of_label")

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from benchmarks.bars import judged
+from benchmarks.bars import judged, judged_cost
+from benchmarks.forest_bars import compared
 from benchmarks.ways import USUAL, Way, ways
 
 COOKING, DEBTAGS = "cooking-stackexchange", "debian-debtags"
@@ -58,3 +59,18 @@ def test_means_over_seeds_are_judged(p1: float, error: float, expected: list[str
 def test_what_has_no_bar_is_only_shown() -> None:
     text = judged([{"p@1": 0.1, "p@3": 0.1, "p@5": 0.1, "ece@5": 0.5}], Way("fast"), COOKING)
     assert text.endswith("P@5 10.00 [10.00..10.00]  ECE@5 0.5000")
+
+
+def test_cpu_time_is_the_least_of_all_seeds() -> None:
+    assert judged_cost([61.0, 59.5], Way("fastxml"), DEBTAGS) == "CPU 59.5 s  bar 60 s: reached"
+    assert judged_cost([61.0, 62.5], Way("fastxml"), DEBTAGS) == "CPU 61.0 s  bar 60 s: MISSED"
+    assert judged_cost([61.0], Way("fastxml"), COOKING) == "CPU 61.0 s"
+
+
+@pytest.mark.parametrize(("p5", "expected"), [(0.5, "reached"), (0.4991, "reached"), (0.4988, "MISSED")])
+def test_a_forest_may_not_make_anything_worse(p5: float, expected: str) -> None:
+    without = [{"p@1": 0.7, "p@3": 0.6, "p@5": 0.5}] * 2
+    text = compared([{"p@1": 0.8, "p@3": 0.6, "p@5": p5}] * 2, without)
+    assert text.endswith(f"bar -0.1: {expected}")
+    assert "gain +10.00 / +0.00 / " in text
+    assert "bar 80.1/60/50: MISSED  without" in compared(without, without, (80.1, 60, 50))

@@ -225,13 +225,13 @@ def test_skipped_lines_are_reported(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert "line 21" in capsys.readouterr().err
     assert cli.main(["train", str(data), "-o", model, *SMALL[:-1], "--skip-bad-lines"]) == 0
     errors = capsys.readouterr().err
-    assert "Skipped 1 bad line.\n" in errors
+    assert "Skipped 1 bad row.\n" in errors
     assert f"{data}, line 21: " in errors
     data.write_text("{broken\n" * 9 + good)
     for command in ("test", "prob", "predict"):
         assert cli.main([command, model, str(data), "--format", "jsonl", "--skip-bad-lines"]) == 0
         captured = capsys.readouterr()
-        assert "Skipped 9 bad lines. The first of them:\n" in captured.err
+        assert "Skipped 9 bad rows. The first of them:\n" in captured.err
         assert [f"line {n}: " in captured.err for n in (1, 5, 6)] == [True, True, False]
         assert "broken" not in captured.out
 
@@ -252,10 +252,11 @@ def test_json_scores_on_the_last_line(
 
 def test_score_table(text_model: Path, text_data: Path, capsys: pytest.CaptureFixture[str]) -> None:
     lines = lines_of(capsys, "test", text_model, text_data, "-k", "2,1")
-    assert lines[0].split() == ["@1", "@2"]
-    names = ["precision", "recall", "nDCG", "propensity-scored", "calibration"]
-    assert [line.split()[0] for line in lines[1:6]] == names
-    assert "80 rows" in lines[6]
+    assert lines[0].split() == ["@1", "@2", "p>=0.5"]
+    names = ["precision", "recall", "nDCG", "propensity-scored", "propensity-scored", "calibration"]
+    assert [line.split()[0] for line in lines[1:7]] == names
+    assert [len(line.split()) for line in lines if line.startswith("Jaccard")] == [4]
+    assert "80 rows" in lines[-1]
 
 
 def test_per_label_table(
@@ -264,6 +265,9 @@ def test_per_label_table(
     lines_of(capsys, "test", text_model, text_data, "--per-label", tmp_path / "labels.tsv")
     head, *rows = [line.split("\t") for line in (tmp_path / "labels.tsv").read_text().splitlines()]
     assert head[:4] == ["label", "support", "predicted", "hits"]
+    assert head[-4:] == ["best_f1", "best_threshold", "training_rows", "problem"]
+    misses = [int(row[1]) - int(row[3]) for row in rows]
+    assert misses == sorted(misses, reverse=True)
     assert {row[0] for row in rows} == set(TOPICS)
     assert sum(int(row[1]) for row in rows) == sum(
         line.count("__label__") for line in fasttext_lines().splitlines()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import re
 from pathlib import Path
 from typing import Any
 
@@ -165,6 +166,12 @@ def test_parquet_that_does_not_suit_is_told(tmp_path: Path) -> None:
         read(broken)
 
 
+def test_what_is_wrong_with_a_row_of_parquet_is_told_with_its_row(tmp_path: Path) -> None:
+    path = table(tmp_path, text=["one:1", "two:x"], labels=["a", "b"])
+    with pytest.raises(DataError, match=r"data.parquet, row 2: .* leave such rows out with skip_bad_lines"):
+        labeltree.train(path, weighted_words=True)
+
+
 def test_parquet_without_its_package_says_what_to_install(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -237,6 +244,41 @@ def test_what_names_no_file_is_told(tmp_path: Path) -> None:
         labeltree.train(tmp_path)
     with pytest.raises(DataError, match="an empty name is that of no file"):
         find_files([""])
+
+
+def test_links_to_nothing_are_left_out_and_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    written(tmp_path, "__label__a one\n", "a.txt")
+    (tmp_path / "b.txt").symlink_to(tmp_path / "gone.txt")
+    assert find_files(tmp_path) == (str(tmp_path / "a.txt"),)
+    assert re.search(r"b.txt: left out, a link to .*gone.txt, which is not there", caplog.text)
+
+
+def test_a_file_that_is_given_twice_is_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    path = written(tmp_path, "__label__a one\n", "a.txt")
+    link = tmp_path / "b.txt"
+    link.symlink_to(path)
+    assert len(find_files([path, path])) == 2
+    assert "a.txt is given more than once: its rows count as often" in caplog.text
+    find_files([path, link])
+    assert re.search(r"b.txt, the same as .*a.txt, is given more than once", caplog.text)
+    with pytest.raises(DataError, match=r"standard input \(-\) is given twice"):
+        find_files(["-", "-"])
+
+
+def test_the_command_line_tells_it_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = str(written(tmp_path, "__label__a one\n__label__b two\n", "a.txt"))
+    for quiet in ([], ["-q"]):
+        assert cli.main(["train", path, path, "-o", str(tmp_path / "m.labeltree"), *quiet]) == 0
+        assert ("is given more than once" in capsys.readouterr().err) is not bool(quiet)
+
+
+def test_files_in_a_list_are_paths(tmp_path: Path) -> None:
+    path = Path(written(tmp_path, "__label__a one two\n__label__b three\n", "a.txt"))
+    for mixed in ([path, "a.txt"], ["a.txt", path]):
+        with pytest.raises(DataError, match=r"such as 'a.txt': of several files each is a Path"):
+            labeltree.train(mixed)
+    with pytest.raises(DataError, match="a test is of one file, but X is a list of 1"):
+        labeltree.train(path).test([path])
 
 
 def test_what_was_found_is_not_looked_for_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

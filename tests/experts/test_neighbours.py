@@ -15,7 +15,7 @@ from support.small_data import make_toy
 
 import labeltree
 from labeltree import cli
-from labeltree.data.rows import LabelRows, SparseRows, pointers
+from labeltree.data.rows import LabelRows, SparseRows, pointers, take_rows
 from labeltree.errors import CorruptedModelError, ParameterError
 from labeltree.experts import neighbours_index
 from labeltree.experts.neighbours import POWER, POWERS, NeighboursExpert
@@ -110,6 +110,24 @@ def test_it_finds_what_the_reference_finds(
     assert (len(expert.index.frequent) > 0) == (mean_postings < 10**9)
     found = compare(expert, Y, weight, random_rows(60, 200, 12, 4))
     assert (found > 0) == (mean_postings > 0)
+
+
+@pytest.mark.parametrize("mean_postings", [30, 10**9])
+def test_what_rows_have_in_common_is_what_the_reference_says(
+    mean_postings: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(neighbours_index, "MEAN_POSTINGS", mean_postings)
+    X, Y = random_rows(300, 200, 12, 1), random_labels(300, 40, 2)
+    expert = NeighboursExpert.build(X, Y, np.ones(300, np.float32), 9)
+    rows, entries = random_rows(20, 200, 12, 4), entries_of(expert)
+    for i in range(rows.n_rows):
+        one = take_rows(rows[:3], np.array([i]))
+        found = expert.explain(one, [3])[0].similar_rows
+        expected = reference.shared(entries, one[1], one[2], found.rows.tolist())
+        np.testing.assert_allclose(found.similarity, expected.sum(axis=1) / reference.ONE)
+        np.testing.assert_allclose(found.shared, expected / expected.sum(axis=1, keepdims=True))
+        neighbours = reference.find(entries, one[1], one[2], np.ones(300), 9)
+        assert expected.sum(axis=1).tolist() == [each.similarity for each in neighbours]
 
 
 @pytest.mark.parametrize("power", [1, 3, 10])

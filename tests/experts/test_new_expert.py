@@ -154,3 +154,26 @@ def test_it_is_kept_in_the_model_file(tmp_path: Path) -> None:
     with pytest.raises(NewerModelError, match="expert 'prior' is unknown"):
         labeltree.load(tmp_path / "m")
     EXPERTS.add("prior", Prior)
+
+
+class Counter(Prior):
+    """Labels are the more probable the more a row has; nobody says which of it counts."""
+
+    kind = "counter"
+
+    def score(self, arrays: Arrays, labels: Labels, query: Query) -> NDArray[np.float32]:
+        n_entries = np.diff(arrays[0])[0]
+        return super().score(arrays, labels, query) / np.float32(1.0 if n_entries else 2.0)
+
+
+def test_what_it_does_not_explain_is_due_to_nothing_in_particular() -> None:
+    share = np.full(N_LABELS, 0.4, np.float32)
+    model, trees = beside_trees(Counter(share))
+    one = sparse_rows(random_rows(1), N_FEATURES)
+    label, alone = (each.explain(one, [trees.label_names[3]]).labels[0] for each in (model, trees))
+    assert alone.rest == 0.0
+    assert label.rest > 0.0
+    nothing = sparse_rows([{}], N_FEATURES)
+    change = np.log(model.probability(one, [label.label]) / model.probability(nothing, [label.label]))
+    assert label.total == pytest.approx(change.item(), abs=1e-5)
+    assert sum(term.share for term in label.terms) + label.rest == pytest.approx(label.total)

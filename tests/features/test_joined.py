@@ -16,10 +16,17 @@ from support.small_data import LABELS, make_toy, write_fasttext
 import labeltree
 from labeltree.config import Config, parameters
 from labeltree.data.rows import SparseRows
-from labeltree.errors import CorruptedModelError, DataError, MissingPackageError, ParameterError
+from labeltree.errors import (
+    CorruptedModelError,
+    DataError,
+    MissingPackageError,
+    ModelFileError,
+    ParameterError,
+)
 from labeltree.features import embedding
+from labeltree.features.embedded import EmbeddedFeatures
 from labeltree.features.embedding import EMBEDDERS, Embedder
-from labeltree.features.joined import EmbeddedFeatures, JoinedFeatures
+from labeltree.features.joined import JoinedFeatures
 from labeltree.model import Model
 
 TRAIN, TEST = make_toy(300, seed=0), make_toy(60, seed=1)
@@ -272,3 +279,65 @@ def test_wordllama_makes_vectors_of_its_length() -> None:
     assert not found[3].any()
     unit = found[:3] / np.linalg.norm(found[:3], axis=1, keepdims=True)
     assert unit[0] @ unit[1] > unit[0] @ unit[2]
+
+
+@pytest.mark.usefixtures("counting")
+def test_white_space_is_the_same_in_memory_and_in_a_file(tmp_path: Path) -> None:
+    model = labeltree.train(TRAIN.texts, TRAIN.Y, embed="wordllama")
+    file = tmp_path / "lines.txt"
+    file.write_text("__label__topic-1  \n__label__topic-1 a  b\n")
+    X, _, _ = model.read(file)
+    for texts in (["", "a b"], [" ", " a   b "]):
+        assert all(map(np.array_equal, X[:3], model.features.given_rows(texts)[:3]))
+
+
+@pytest.mark.usefixtures("counting")
+def test_a_package_with_other_weights_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    labeltree.train(TRAIN.texts, TRAIN.Y, embed="wordllama").save(tmp_path / "model")
+    own = EMBEDDERS["wordllama"]
+
+    def changed_by(change: float) -> Embedder:
+        load = own.load()
+        return own._replace(load=lambda: lambda texts: load(texts) + np.float32(change))
+
+    for change, is_refused in ((1e-5, False), (1.0, True)):
+        monkeypatch.setitem(EMBEDDERS, "wordllama", changed_by(change))
+        embedding._loaded.cache_clear()
+        model = labeltree.load(tmp_path / "model")
+        if not is_refused:
+            model.predict(TEST.texts[:1], 1)
+            continue
+        with pytest.raises(ModelFileError, match="other vectors than those that embed=wordllama makes now"):
+            model.predict(TEST.texts[:1], 1)
+
+
+@pytest.mark.usefixtures("counting")
+def test_a_file_without_a_probe_is_taken_on_trust() -> None:
+    features = labeltree.train(TRAIN.texts, TRAIN.Y, embed="wordllama", neighbours=0).features
+    tensors = features.tensors()
+    probe = tensors.pop("features.probe")
+    old = EmbeddedFeatures.from_tensors(tensors, features.config)
+    assert len(old.tensors()["features.probe"]) == 0
+    assert all(map(np.array_equal, old.given_rows(["a"])[:3], features.given_rows(["a"])[:3]))
+    with pytest.raises(CorruptedModelError, match=r"features.probe is not 6 finite numbers"):
+        EmbeddedFeatures.from_tensors(tensors | {"features.probe": probe[1:]}, features.config)
+
+
+def test_vectors_may_be_nested_lists() -> None:
+    dense = dense_of(TRAIN)
+    of_lists = labeltree.train([TRAIN.texts, dense.tolist()], TRAIN.Y)
+    of_array = labeltree.train([TRAIN.texts, dense], TRAIN.Y)
+    test = dense_of(TEST)
+    expected = of_array.predict([TEST.texts, test], 3)
+    assert of_lists.predict([TEST.texts, test.tolist()], 3) == expected
+
+
+def test_what_cannot_stand_beside_texts() -> None:
+    dense = dense_of(TRAIN)
+    for beside in (dense[:, 0], dense[:, 0].tolist()):
+        with pytest.raises(DataError, match=r"the vectors beside X must be a 2-D array .* shape \(300,\)"):
+            labeltree.train([TRAIN.texts, beside], TRAIN.Y)
+    with pytest.raises(DataError, match=r"the vectors beside X .* give all of them the same length"):
+        labeltree.train([TRAIN.texts, [*dense.tolist()[:-1], [1.0]]], TRAIN.Y)
+    with pytest.raises(DataError, match="vectors beside X are for trees of labels, but trees is 0"):
+        labeltree.train([TRAIN.texts, dense], TRAIN.Y, trees=0, forest=3)

@@ -21,6 +21,7 @@ from labeltree.features import FEATURES
 from labeltree.features.features import Features, Fitted
 from labeltree.features.strings import StringTable
 from labeltree.kernels.text.rows import NORM_NONE
+from labeltree.storage.space import IN_MEMORY, Space
 
 Content = list[tuple[bytes, bytes]]  # a label, or nothing, and the bytes of a row
 
@@ -44,7 +45,13 @@ class ByteFeatures(Features):
         return [(b"", row) for row in X]
 
     @classmethod
-    def fit(cls, content: Content, config: Config, bad_lines: BadLines | None = None) -> Fitted:
+    def fit(
+        cls,
+        content: Content,
+        config: Config,
+        bad_lines: BadLines | None = None,
+        space: Space = IN_MEMORY,
+    ) -> Fitted:
         labels = StringTable.from_strings(sorted({label.decode() for label, _ in content if label}))
         return Fitted(cls(config), labels, _rows(content), _labels(content, labels))
 

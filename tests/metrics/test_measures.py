@@ -127,9 +127,10 @@ def test_columns_missing_for_k_are_misses() -> None:
 
 
 def test_evaluate_has_the_documented_keys() -> None:
-    assert list(metrics.evaluate(IDS, TRUE)) == [f"{m}@{k}" for m in ("p", "r", "ndcg") for k in (1, 3, 5)]
+    keys = ["p", "r", "ndcg", *metrics.SET_MEASURES]
+    assert list(metrics.evaluate(IDS, TRUE)) == [f"{m}@{k}" for m in keys for k in (1, 3, 5)]
     scores = metrics.evaluate(IDS, TRUE, (2,), np.ones(8), 10)
-    assert list(scores) == ["p@2", "r@2", "ndcg@2", "psp@2"]
+    assert list(scores) == ["p@2", "r@2", "ndcg@2", "psp@2", "psndcg@2", *(f"{m}@2" for m in keys[3:])]
     assert all(type(score) is float for score in scores.values())
     assert scores["psp@2"] == metrics.psprecision_at(IDS, TRUE, 2, np.ones(8), 10)
     probs = np.linspace(0, 1, 9).reshape(3, 3)
@@ -171,15 +172,20 @@ def test_agrees_with_the_reference(
         patch.setattr(matching, "_BLOCK_ROWS", block_rows)
         scores = metrics.evaluate(ids, as_label_rows(true, n_labels), (k,), counts, n_examples)
     assert scores == metrics.evaluate(ids, true, (k,), counts, n_examples)
+    sets = reference.set_measures(ids[:, :k].tolist(), true, n_labels)
+    of_sets = {f"{key}@{k}": value for key, value in sets.items()}
     assert scores == pytest.approx(
         {
             f"p@{k}": reference.precision_at(guesses, true, k),
             f"r@{k}": reference.recall_at(guesses, true, k),
             f"ndcg@{k}": reference.ndcg_at(guesses, true, k),
             f"psp@{k}": reference.psprecision_at(guesses, true, k, counts, n_examples),
+            f"psndcg@{k}": reference.psndcg_at(guesses, true, k, counts, n_examples),
         }
+        | of_sets
     )
-    assert all(0 <= score <= 1 + 1e-12 for score in scores.values())
+    bounded = [score for key, score in scores.items() if not key.startswith("hamming")]
+    assert all(0 <= score <= 1 + 1e-12 for score in bounded)  # unknown labels are wrong pairs, too
 
 
 @settings(max_examples=100)
@@ -188,7 +194,7 @@ def test_label_table_agrees_with_the_reference(
     problem: tuple[np.ndarray, list[list[int]], int], k: int, n_more: int
 ) -> None:
     ids, true, n_labels = problem
-    probs = np.random.default_rng(0).random(ids.shape)
+    probs = np.random.default_rng(0).integers(0, 8, ids.shape) / 8  # some are equal
     table = metrics.per_label(ids, probs, as_label_rows(true, n_labels), n_labels + n_more, k)
     assert {len(column) for column in table} == {n_labels + n_more}
     for label in range(n_labels + n_more):
@@ -200,6 +206,12 @@ def test_label_table_agrees_with_the_reference(
             (table.mean_probability[label], total, predicted),
         ):
             assert value == pytest.approx(numerator / denominator) if denominator else math.isnan(value)
+        pairs = [
+            (probs[row, place], label in true[row])
+            for row, place in np.argwhere(ids[:, :k] == label).tolist()
+        ]
+        best = table.best_f1[label], table.best_threshold[label]
+        assert best == pytest.approx(reference.best_threshold(pairs, support), nan_ok=True)
 
 
 @settings(max_examples=100)
@@ -324,12 +336,13 @@ def test_large_k_and_many_bins_take_no_memory() -> None:
 
 def test_the_page_lists_the_table() -> None:
     page = (Path(__file__).parents[2] / "docs" / "metrics.md").read_text()
-    assert re.findall(r"^\| [^|`]+, `(\w+)@k` \|", page, re.MULTILINE) == list(metrics.METRICS)
+    assert re.findall(r"^\| [^|`]+, `([-\w]+)@k`", page, re.MULTILINE) == list(metrics.METRICS)
 
 
 def test_no_true_labels_at_all_scores_zero() -> None:
     scores = metrics.evaluate(IDS, [[], [], []], (1, 3), np.ones(8), 10)
-    assert set(scores.values()) == {0.0}
+    others = {key for key, score in scores.items() if score}
+    assert others == {f"{key}@{k}" for key in ("hamming", "balanced-accuracy") for k in (1, 3)}
 
 
 def test_importing_needs_no_scipy() -> None:

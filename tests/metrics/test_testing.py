@@ -12,7 +12,7 @@ import scipy.sparse as sp
 from support.small_data import N_LABELS, make_toy, write_fasttext, write_xmlc
 
 import labeltree
-from labeltree import cli
+from labeltree import cli, metrics
 from labeltree.data.bad_lines import BadLines
 from labeltree.data.rows import LabelRows, SparseRows
 from labeltree.errors import DataError, ParameterError
@@ -89,10 +89,10 @@ def test_skipped_lines_are_counted(model: Model, tmp_path: Path, caplog: pytest.
     assert [record.levelname for record in caplog.records if record.name.startswith("labeltree")] == [
         "WARNING"
     ]
-    assert "Skipped 1 bad line.\n" in caplog.text
+    assert "Skipped 1 bad row.\n" in caplog.text
     assert f"{data}, line 2: " in caplog.text
     data.write_text("{broken\n{as well\n")
-    with pytest.raises(DataError, match=r"no rows to test on; Skipped 2 bad lines\. .*line 1: "):
+    with pytest.raises(DataError, match=r"no rows to test on; Skipped 2 bad rows\. .*line 1: "):
         model.test(data, format="jsonl", skip_bad_lines=True)
 
 
@@ -126,8 +126,27 @@ def test_wrong_ranks_are_refused(k: Any, model: Model) -> None:
 
 def test_ranks_are_sorted_and_may_exceed_the_labels(model: Model) -> None:
     measures = model.test(TEST.texts, TEST.Y, k=[np.int64(100), 2, 2])
-    assert measures.lines()[0].split() == ["@2", "@100"]
+    assert measures.lines()[0].split() == ["@2", "@100", "p>=0.5"]
     assert measures["r@100"] >= measures["r@2"]
+
+
+@pytest.mark.parametrize("threshold", [0.02, 0.3])
+def test_sets_are_all_labels_above_the_threshold(threshold: float, model: Model) -> None:
+    """Also those that are not among the first k."""
+    measures = model.test(TEST.texts, TEST.Y, k=1, threshold=threshold)
+    above = model.predict_rows(TEST.texts, threshold)
+    sets = LabelRows(above.indptr, above.indices, N_LABELS)
+    names = {name: label for label, name in enumerate(model.label_names)}
+    truth = [[names[name] for name in row] for row in TEST.Y]
+    expected = metrics.evaluate_sets(sets, truth, N_LABELS)
+    assert {key: measures[key] for key in expected} == expected
+    assert measures.lines()[0].split()[-1] == f"p>={threshold:g}"
+
+
+@pytest.mark.parametrize("threshold", [0, -1, 2, "much"])
+def test_wrong_thresholds_are_refused(threshold: Any, model: Model) -> None:
+    with pytest.raises(ParameterError, match="threshold must be"):
+        model.test(TEST.texts, TEST.Y, threshold=threshold)
 
 
 def made(seconds: float, name: str = "Y") -> Measures:
@@ -148,5 +167,5 @@ def test_a_speed_is_shown_only_where_it_was_measured() -> None:
 
 def test_a_notebook_shows_a_table() -> None:
     text = made(0.0, "<b>&.txt")._repr_html_()
-    assert "<tr><td>precision</td><td>50.00</td></tr>" in text
+    assert "<tr><td>precision</td><td>50.00</td><td></td></tr>" in text
     assert "3,000 rows<br>All 3,000 labels of &lt;b&gt;&amp;.txt are unknown" in text

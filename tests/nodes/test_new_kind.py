@@ -152,7 +152,20 @@ class Frequencies(NodeKind):
 
     def search(self, tree: LabelTree, parameters: Biases, n_features: int) -> Search:
         fields = tree_fields(tree, n_features) | parameters._asdict()
-        return Search(partial(make_kernels, self.name, nodes_at), TABLE.table(**fields), fields)
+        return Search(partial(make_kernels, self.name, nodes_at), TABLE, TABLE.table(**fields), fields)
+
+    def weights(
+        self, search: Search, first: NDArray[np.int32], count: NDArray[np.int32], columns: NDArray[np.int32]
+    ) -> NDArray[np.float64]:
+        return np.zeros((int(count.sum()), len(columns)))
+
+    def combined_weights(
+        self, search: Search, first: int, coefficients: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        return np.zeros(search.fields["n_features"])
+
+    def likeness(self, search: Search, first: int, n: int, node: int) -> NDArray[np.float64]:
+        return np.zeros(n)
 
 
 @pytest.fixture(autouse=True)
@@ -179,6 +192,14 @@ def test_it_is_trained_saved_and_loaded(tree: str, link: str, tmp_path: Path) ->
     assert loaded.predict(TEST.texts, k=3) == model.predict(TEST.texts, k=3)
     assert loaded.predict(TEST.texts, k=3, search="beam") == model.predict(TEST.texts, k=3, search="beam")
     assert loaded.inspect() == model.inspect()
+
+
+@pytest.mark.parametrize("link", LINKS)
+def test_what_it_says_is_due_to_no_word(link: str) -> None:
+    model = labeltree.train(TRAIN.texts, TRAIN.Y, nodes="toy", link=link, neighbours=0)
+    explained = model.explain(TEST.texts[0])
+    assert all(label.total == 0.0 and not label.terms for label in explained.labels)
+    assert explained.labels[0].parts[0].path[-1].labels == (explained.labels[0].label,)
 
 
 def test_what_it_chooses_is_used_and_kept() -> None:

@@ -42,6 +42,9 @@ def test_every_version_has_its_files() -> None:
         "features.pairs",
         "neighbours.column_lists",
         "neighbours.weight",
+        "features.n_dense",
+        "forest.root",
+        "forest.tail.weight",
     ],
 )
 def test_files_of_the_present_version_have_a_part_or_not(part: str) -> None:

@@ -25,9 +25,12 @@ def golden_facts() -> dict[str, dict[str, Any]]:
 
 
 def rows_of(queries: list[Any]) -> Any:
-    """What a model is asked: texts, or rows written as lists of [column, value]."""
+    """What a model is asked: texts, rows written as lists of [column, value], or pairs of a text and the
+    numbers beside it, {"text": ..., "beside": [...]}."""
     if isinstance(queries[0], str):
         return queries
+    if isinstance(queries[0], dict):
+        return [[query["text"] for query in queries], np.array([query["beside"] for query in queries])]
     entries = [entry for row in queries for entry in row]
     return SparseRows(
         np.cumsum([0, *map(len, queries)], dtype=np.int64),

@@ -22,6 +22,8 @@ from labeltree.storage.container import FORMAT_VERSION
 
 QUERIES = ["word0 word1 word40", "WORD5 word4 word30 word31 word31", "", "nothing known", "word0 word1 " * 3]
 VECTORS = [[[0, 1.0], [1, 1.0], [40, 1.0]], [[4, 2.0], [5, 0.5], [30, -1.0]], [], [[45, 3.0]]]
+PAIRS = [dict(text=text, beside=[row - 2.0, 0.5, 0.0, 1.0, row % 2]) for row, text in enumerate(QUERIES)]
+TAIL: dict[str, Any] = dict(forest_split="l1", forest_propensity=True, forest_tail=0.2)
 SMALL: dict[str, Any] = dict(
     nodes="dense", dim=8, epochs=10, arity=2, max_leaves=3, lr=0.2, l2=1e-5, batch_size=32
 )
@@ -34,7 +36,7 @@ def golden_models() -> dict[str, tuple[Model, list[Any]]]:
     """Each file's model and what it is asked.
 
     What a file may have or not is there in some of them and not in others: blocks of features, weights of
-    columns and of rows, neighbours, and what held-out rows say.
+    columns and of rows, neighbours, a forest, vectors beside texts, and what held-out rows say.
     """
     toy = make_toy(120, seed=3)
     renamed = [[f"café:{label}" if label == LABELS[0] else label for label in labels] for labels in toy.Y]
@@ -53,6 +55,10 @@ def golden_models() -> dict[str, tuple[Model, list[Any]]]:
     numbers = dict(idf=False, neighbours=0)
     picked = labeltree.train(many.X, _with_absent_label(many), nodes="sparse", link="hsm", **numbers, **tree)
     direct = labeltree.train(many.X, many.indicator, nodes="direct", row_norm="none", neighbours=0, **tree)
+    grown = dict(forest=2, forest_leaf=20)
+    beside = labeltree.train(many.rows("joined"), many.Y, calibrate=False, **grown, **WORDS, **tree)
+    forest = labeltree.train(many.X, _with_absent_label(many), trees=0, neighbours=0, **grown)
+    tail = labeltree.train(many.texts, many.Y, trees=0, neighbours=0, **TAIL, **grown)
     return {
         "text": (text, QUERIES),
         "vectors": (vectors, VECTORS),
@@ -62,6 +68,9 @@ def golden_models() -> dict[str, tuple[Model, list[Any]]]:
         "hsm": (softmax, QUERIES),
         "hsm-sparse": (picked, VECTORS),
         "direct": (direct, VECTORS),
+        "joined": (beside, PAIRS),
+        "forest": (forest, VECTORS),
+        "forest-tail": (tail, QUERIES),
     }
 
 

@@ -20,6 +20,7 @@ WORDS_PER_LABEL = 3
 NOISE_WORDS = 10
 LABELS = [f"topic-{label}" for label in range(N_LABELS)]
 N_FEATURES = N_LABELS * WORDS_PER_LABEL + NOISE_WORDS
+N_DENSE = 5
 
 
 def with_effect(**given: Any) -> dict[str, Any]:
@@ -35,8 +36,19 @@ class Toy(NamedTuple):
     indicator: NDArray[np.int8]  # (n_rows, N_LABELS)
 
     def rows(self, kind: str) -> Any:
-        """The features as ``kind``: "text" or "vectors"."""
+        """The features as ``kind``: "text", "vectors" or "joined", texts with dense vectors beside them."""
+        if kind == "joined":
+            return [self.texts, dense_of_words(self.X)]
         return self.texts if kind == "text" else self.X
+
+
+def dense_of_words(X: SparseRows) -> NDArray[np.float64]:
+    """(n_rows, N_DENSE) sums of a random vector for each word, as an embedder makes them."""
+    of_word = np.random.default_rng(0).normal(size=(N_FEATURES, N_DENSE))
+    row = np.repeat(np.arange(X.n_rows), np.diff(X.indptr))
+    out = np.zeros((X.n_rows, N_DENSE))
+    np.add.at(out, row, X.values[:, None] * of_word[X.indices])
+    return out
 
 
 def make_toy(n_rows: int = 200, seed: int = 0) -> Toy:
@@ -78,6 +90,8 @@ def empty_rows(kind: str, n_rows: int = 1) -> Any:
     """Rows without any feature."""
     if kind == "text":
         return [""] * n_rows
+    if kind == "joined":
+        return [[""] * n_rows, np.zeros((n_rows, N_DENSE))]
     none = np.empty(0, np.int32)
     return SparseRows(np.zeros(n_rows + 1, np.int64), none, none.astype(np.float32), N_FEATURES)
 
@@ -85,7 +99,8 @@ def empty_rows(kind: str, n_rows: int = 1) -> Any:
 def take_rows(X: Any, rows: list[int]) -> Any:
     """Some of the rows, in that order."""
     if isinstance(X, list):
-        return [X[i] for i in rows]
+        is_pair = len(X) == 2 and isinstance(X[1], np.ndarray)
+        return [take_rows(X[0], rows), X[1][rows]] if is_pair else [X[i] for i in rows]
     parts = [slice(X.indptr[i], X.indptr[i + 1]) for i in rows]
     return SparseRows(
         np.cumsum([0, *(part.stop - part.start for part in parts)], dtype=np.int64),

@@ -236,7 +236,7 @@ def test_the_log_warns_of_skipped_lines(tmp_path: Path, caplog: pytest.LogCaptur
     labeltree.train(data, skip_bad_lines=True)
     (record,) = caplog.records
     assert (record.levelname, record.name) == ("WARNING", "labeltree.data.bad_lines")
-    assert record.getMessage().startswith("Skipped 7 bad lines. The first of them:\n")
+    assert record.getMessage().startswith("Skipped 7 bad rows. The first of them:\n")
     assert record.getMessage().count(f"{data}, line ") == 5
 
 

@@ -13,6 +13,7 @@ from labeltree.errors import ParameterError, TreeError
 from labeltree.kernels.trees import clusters as cluster
 from labeltree.parallel import Pool
 from labeltree.reference import tree as reference
+from labeltree.storage.space import IN_MEMORY
 from labeltree.trees.kmeans import build_kmeans
 
 
@@ -68,7 +69,7 @@ def test_shape_for_any_profiles(
 def test_split_agrees_with_the_dense_twin(n_parts: int, seed: int, balanced: bool) -> None:
     rows = random_rows(41, 30, seed)
     profiles, members = from_dense(rows), np.arange(41, dtype=np.int32)
-    (indptr, indices, values), n_features = kmeans_module._gather_group(profiles, members)
+    (indptr, indices, values), n_features = kmeans_module._gather_group(profiles, members, IN_MEMORY)
     dense = np.zeros((41, n_features))
     for i in range(41):
         dense[i, indices[indptr[i] : indptr[i + 1]]] = values[indptr[i] : indptr[i + 1]]

@@ -16,7 +16,10 @@ try:
     import click
 
     from labeltree import __version__
+    from labeltree.cli.check import check
     from labeltree.cli.compare import compare_search
+    from labeltree.cli.explain import explain
+    from labeltree.cli.labels import labels
     from labeltree.cli.neighbours import neighbours
     from labeltree.cli.options import (
         GroupedCommand,
@@ -29,17 +32,20 @@ try:
         given_parameters,
         input_files,
         json_option,
+        mask_options,
         memory_option,
         model_argument,
         normalize_option,
         reading_options,
         refuse_beside,
+        rule_option,
         search_options,
         skip_option,
         threads_option,
         unknown_option,
         work_dir_option,
     )
+    from labeltree.cli.serve import serve
     from labeltree.cli.sharing import merge, plan, work
     from labeltree.cli.signals import Terminated, orderly_end
     from labeltree.cli.steps import (
@@ -49,13 +55,15 @@ try:
         print_lines,
         put_lines,
         report_skipped,
+        with_mask,
     )
+    from labeltree.cli.tune import tune
     from labeltree.cli.warm_up import warm_up
     from labeltree.config import Config, ask_config
     from labeltree.data.files import find_files
     from labeltree.data.formats import Reading
     from labeltree.errors import LabelTreeError, ParameterError
-    from labeltree.query import make_query
+    from labeltree.query import SET_THRESHOLD, USUAL_K, make_query
     from labeltree.storage.card import card_of_options
 except KeyboardInterrupt:  # Ctrl-C right after the start: `main` is not there yet to say so
     sys.stderr.write("Interrupted.\n")
@@ -124,12 +132,15 @@ def train(
         raise click.UsageError("-q / --quiet and -v / --verbose exclude each other; give one.", context)
     if dry_run:
         others: dict[str, Any] = {"--output": output, "--card": card, "--quiet": quiet, "--verbose": verbose}
-        others |= {"--work-dir": work_dir, "--workers": workers, "--scheduler": scheduler}
+        others |= {"--work-dir": work_dir, "--max-memory": max_memory}
+        others |= {"--workers": workers, "--scheduler": scheduler}
         refuse_beside("--dry-run, which only estimates", others)
     asked = ask_config(given_parameters(context), preset=preset, file=config_file)
     facts = card_of_options(card)
     how: dict[str, Any] = dict(config=asked, skip_bad_lines=skip_bad_lines, **reading._asdict())
     files = find_files(data)
+    if files.notices and not quiet:
+        print_lines(files.notices, err=True)
     if dry_run:
         from labeltree.cli.reports import estimate_lines
         from labeltree.training.driver import estimate
@@ -147,6 +158,8 @@ def train(
 
     if work_dir is None and (max_memory or workers or scheduler):
         work_dir = output.with_name(f"{output.name}.work")
+    if work_dir is not None and work_dir.resolve() == output.resolve():
+        raise ParameterError(f"--work-dir {work_dir}: is --output too; give a folder of its own")
     helped = help_with_compiling(asked.config, threads=threads, quiet=quiet)
     with cluster_of(workers, scheduler) as client, helped, ProgressBar(quiet=quiet, verbose=verbose) as bar:
         means: dict[str, Any] = dict(threads=threads, work_dir=work_dir, max_memory=max_memory, client=client)
@@ -167,9 +180,23 @@ def train(
     "-k", "ranks", type=Ranks(), default="1,3,5", show_default=True, help="Score the first k labels."
 )
 @json_option
-@click.option("--per-label", type=OutputFile(), metavar="FILE.tsv", help="Write a row per label.")
+@click.option(
+    "--threshold",
+    type=click.FloatRange(0, 1, min_open=True),
+    default=SET_THRESHOLD,
+    show_default=True,
+    help="Also score, as sets, all labels at least this probable.",
+)
+@click.option(
+    "--per-label",
+    type=OutputFile(),
+    metavar="FILE.tsv",
+    help="Write a row per label, those that miss the most rows first, and print advice.",
+)
 @normalize_option
 @search_options
+@mask_options
+@rule_option
 @reading_options
 @skip_option
 @threads_option
@@ -178,10 +205,14 @@ def test(
     data: str,
     ranks: tuple[int, ...],
     as_json: bool,
+    threshold: float,
     per_label: Path | None,
     normalize: bool,
     search: str,
     beam: int | None,
+    only: Path | None,
+    without: Path | None,
+    rule: str,
     reading: Reading,
     skip_bad_lines: bool,
     threads: int,
@@ -194,10 +225,11 @@ def test(
     if per_label is not None:
         check_output(per_label, inputs=(model, data))
     loaded, rows = load_with_data(model, data, reading, skip_bad_lines=skip_bad_lines)
-    measures = measure(loaded, rows, ranks, query, threads)
+    query = loaded.ruled(with_mask(loaded, query, only, without), rule)
+    measures = measure(loaded, rows, ranks, query, threads, threshold)
     print_lines(measures.notices, err=True)
     if per_label is not None:
-        write_per_label(per_label, loaded, measures)
+        print_lines(write_per_label(per_label, loaded, measures), err=True)
     print_lines([json_text(measures)] if as_json else measures.lines())
 
 
@@ -207,8 +239,7 @@ def test(
 @click.option(
     "-k",
     type=click.IntRange(min=0),
-    default=5,
-    show_default=True,
+    show_default="5, or what a rule says",
     help="At most so many labels; 0: no limit.",
 )
 @click.option(
@@ -225,13 +256,15 @@ def test(
 @json_option
 @normalize_option
 @search_options
+@mask_options
+@rule_option
 @reading_options
 @skip_option
 @threads_option
 def predict(
     model: Path,
     input: str,
-    k: int,
+    k: int | None,
     threshold: float,
     output: Path | None,
     if_unknown: str,
@@ -239,6 +272,9 @@ def predict(
     normalize: bool,
     search: str,
     beam: int | None,
+    only: Path | None,
+    without: Path | None,
+    rule: str,
     reading: Reading,
     skip_bad_lines: bool,
     threads: int,
@@ -247,7 +283,8 @@ def predict(
 
     A line of output is LABEL<TAB>PROBABILITY, repeated, the most probable first. Labels in INPUT are ignored.
     """
-    query = make_query(k, threshold, normalize, search, beam, if_unknown)  # before the model is read
+    asked = USUAL_K if k is None else k
+    query = make_query(asked, threshold, normalize, search, beam, if_unknown)  # before the model is read
     from labeltree.cli.reports import prediction_json, prediction_lines
     from labeltree.data.bad_lines import BadLines
     from labeltree.data.predictions import is_table, write_predictions
@@ -265,6 +302,7 @@ def predict(
                 "are left out would have no number; repair them"
             )
     loaded, bad_lines = load(model), BadLines(skip=skip_bad_lines)
+    query = loaded.ruled(with_mask(loaded, query, only, without), rule, is_usual=k is None)
     parts = (rows for rows, _ in stream_rows(loaded.features, loaded.labels, input, reading, bad_lines))
     found = ((rows, *loaded.answer(rows, query, threads)) for rows in parts)
     if table is not None:
@@ -356,10 +394,15 @@ def demo(output: Path | None, documents: int, seed: int, threads: int) -> None:
         run_demo(click.echo, bar=ProgressBar(), **how)
 
 
+cli.add_command(check)
 cli.add_command(compare_search)
+cli.add_command(explain)
+cli.add_command(labels)
 cli.add_command(merge)
 cli.add_command(neighbours)
 cli.add_command(plan)
+cli.add_command(serve)
+cli.add_command(tune)
 cli.add_command(warm_up)
 cli.add_command(work)
 

@@ -20,7 +20,16 @@ from labeltree.errors import ParameterError
 from labeltree.memory_size import check_memory
 from labeltree.parallel import MOST_THREADS
 from labeltree.parameter import Parameter, needed
-from labeltree.query import DEFAULT_BEAM, DEFAULT_SEARCH, IF_UNKNOWN, MOST_RANKS, SEARCHES, WITH_LABELS
+from labeltree.query import (
+    DEFAULT_BEAM,
+    DEFAULT_SEARCH,
+    IF_UNKNOWN,
+    MOST_RANKS,
+    OF_MODEL,
+    RULES,
+    SEARCHES,
+    WITH_LABELS,
+)
 from labeltree.trees import BUILDERS
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -118,6 +127,27 @@ card_option = click.option(
     metavar="KEY=VALUE",
     help="A fact to keep in MODEL, like licence=CC0-1.0; repeatable.",
 )
+rule_option = click.option(
+    "--rule",
+    type=click.Choice(RULES),
+    default=OF_MODEL,
+    show_default=True,
+    help="Which labels are given: by the rule that MODEL was tuned with, if it was, or the most probable.",
+)
+_MASK_OPTIONS = (
+    click.option(
+        "--only",
+        type=click.Path(path_type=Path),
+        metavar="FILE",
+        help="Give no labels but those of FILE, one per line.",
+    ),
+    click.option(
+        "--without",
+        type=click.Path(path_type=Path),
+        metavar="FILE",
+        help="Give none of the labels of FILE, one per line.",
+    ),
+)
 _search_option = click.option(
     "--search",
     type=click.Choice(SEARCHES),
@@ -151,6 +181,13 @@ def reading_options(command: Command) -> Command:
 def search_options(command: Command) -> Command:
     """How labels are searched for; see :func:`labeltree.query.make_query`."""
     return _search_option(_beam_option(command))
+
+
+def mask_options(command: Command) -> Command:
+    """Files with the labels that may be given, and may not."""
+    for option in reversed(_MASK_OPTIONS):
+        command = option(command)
+    return command
 
 
 def config_options(command: Command) -> Command:

@@ -13,9 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labeltree import metrics
+from labeltree.checking.findings import Report
 from labeltree.config import BY_DATA, Config, effective
 from labeltree.data.rows import LabelRows
 from labeltree.experts.held_out import LEAST_ROWS
+from labeltree.metrics.per_label import PROBLEMS, by_urgency, find_problems
 from labeltree.parameter import said
 from labeltree.storage.files import write_whole
 from labeltree.wording import align, counted, duration, size
@@ -33,19 +35,41 @@ _ALL = repeat(True)
 ESCAPES = str.maketrans({"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r"})
 
 
-def write_per_label(path: Path, model: Model, measures: Measures) -> None:
-    """A table with a line per label, over the largest k; a ratio that is undefined is left empty."""
+def write_per_label(path: Path, model: Model, measures: Measures) -> list[str]:
+    """A table with a line per label, over the largest k; a ratio that is undefined is left empty.
+
+    Returns a line of advice for each kind of problem.
+    """
     found, labels = (measures.ids, measures.probabilities), measures.data.labels
     table = metrics.per_label(*found, labels, model.n_labels, measures.ranks[-1])
-    lines = ["\t".join(("label", *table._fields))]
-    columns = [column.tolist() for column in table]
-    for name, *values in zip(model.label_names, *columns, strict=True):
-        lines.append("\t".join((name.translate(ESCAPES), *map(_number, values))))
+    problems, kinds = find_problems(table, model.label_counts), ["", *PROBLEMS]
+    names, order = model.label_names, by_urgency(table)
+    lines = ["\t".join(("label", *table._fields, "training_rows", "problem"))]
+    columns = [column[order].tolist() for column in (*table, model.label_counts, problems)]
+    for label, *values, problem in zip(order.tolist(), *columns, strict=True):
+        cells = (names[label].translate(ESCAPES), *map(_number, values), kinds[problem + 1])
+        lines.append("\t".join(cells))
     write_whole(path, [f"{line}\n".encode() for line in lines])
+    numbers = np.bincount(problems + 1, minlength=len(kinds))[1:].tolist()
+    return [
+        f"{counted(n, 'label')} {kind}: {advice}."
+        for n, (kind, advice) in zip(numbers, PROBLEMS.items(), strict=True)
+        if n
+    ]
 
 
 def _number(value: float) -> str:
     return "" if math.isnan(value) else f"{value:.6g}" if isinstance(value, float) else str(value)
+
+
+def check_lines(report: Report) -> list[str]:
+    """The numbers and findings of a file, or of two."""
+    numbers = [
+        [f"  {name.replace('_', ' ')}", f"{value:,}" if isinstance(value, int) else f"{value:.3g}"]
+        for name, value in report.facts.items()
+    ]
+    lines = [f"- {finding.line()}" for finding in report.findings] or ["- nothing else to remark"]
+    return [f"{report.name}:", *align(numbers), *lines]
 
 
 def prediction_lines(answers: Answers) -> list[str]:
@@ -84,6 +108,16 @@ def neighbour_json(found: Neighbours) -> list[str]:
     ]
 
 
+def label_lines(found: Sequence[tuple[str, int]]) -> list[str]:
+    """A line per label: ``label<TAB>rows``."""
+    return [f"{name.translate(ESCAPES)}\t{n_rows}" for name, n_rows in found]
+
+
+def label_json(found: Sequence[tuple[str, int]]) -> list[str]:
+    """A JSON object per label."""
+    return [json_text({"label": name, "rows": n_rows}) for name, n_rows in found]
+
+
 def given_labels(labels: LabelRows, probabilities: NDArray[np.float32], model: Model) -> tuple[Answers, int]:
     """The known labels of each row with their probabilities, and how many are not known."""
     names, bounds = model.label_names, labels.indptr.tolist()
@@ -105,8 +139,8 @@ def training_lines(
     loss = f"loss {sum(last) / len(last):.4f}; " if last else ""
     return [
         *_warnings(model, losses),
-        f"Trained on {model.n_examples:,} rows, {model.n_labels:,} labels, {model.n_features:,} features; "
-        f"{shape}{loss}{duration(seconds)}.",
+        f"Trained on {counted(model.n_examples, 'row')}, {counted(model.n_labels, 'label')}, "
+        f"{counted(model.n_features, 'feature')}; {shape}{loss}{duration(seconds)}.",
         f"Model written to {path} ({size(path.stat().st_size)}).",
     ]
 

@@ -126,7 +126,9 @@ def merge(
     from labeltree.training.means import open_means
     from labeltree.training.progress import ProgressBar
     from labeltree.training.sharing import merge as merge_tasks
+    from labeltree.training.sharing import open_plan
 
+    open_plan(plan)  # before a folder is made for it
     with ProgressBar(quiet=quiet) as bar, open_means(threads, plan, max_memory) as means:
         model = merge_tasks(plan, means, bar, facts)
         model.save(output)

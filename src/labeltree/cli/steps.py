@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from labeltree.data.formats import Reading
     from labeltree.features.reading import DataSet
     from labeltree.model import Model
+    from labeltree.query import Query
 
 
 def load_with_data(
@@ -29,6 +30,16 @@ def load_with_data(
     rows = read_data_set(loaded.features, loaded.labels, data, reading, skip_bad_lines=skip_bad_lines)
     report_skipped(rows.bad_lines.skipped, rows.bad_lines.messages)
     return loaded, rows
+
+
+def with_mask(model: Model, query: Query, only: Path | None, without: Path | None) -> Query:
+    """For the labels of a file only, and without those of another."""
+    if only is None and without is None:
+        return query
+    from labeltree.experts.masks import LabelMask, mask_of_files
+
+    mask: LabelMask = mask_of_files(model.labels, only, without)
+    return query._replace(mask=mask)
 
 
 def print_lines(lines: Sequence[str], *, err: bool = False) -> None:

@@ -36,7 +36,7 @@ class BadLines:
         """One more bad line; the message may be left out unless it is wanted."""
         if not self.skip:
             may_skip = self.skip is not None
-            hint = ", or leave such lines out with skip_bad_lines (--skip-bad-lines)" * may_skip
+            hint = ", or leave such rows out with skip_bad_lines (--skip-bad-lines)" * may_skip
             raise DataError(message + hint)
         if self.wants_message:
             self.messages.append(message)
@@ -49,9 +49,9 @@ class BadLines:
 
 
 def skipped_lines(n_lines: int, messages: Sequence[str]) -> list[str]:
-    """How many lines were skipped, and what was wrong with the first few."""
+    """How many rows were skipped, and what was wrong with the first few."""
     first = " The first of them:" if n_lines > len(messages) else ""
-    return [f"Skipped {counted(n_lines, 'bad line')}.{first}", *messages]
+    return [f"Skipped {counted(n_lines, 'bad row')}.{first}", *messages]
 
 
 def shorten(value: bytes) -> str:
@@ -61,6 +61,8 @@ def shorten(value: bytes) -> str:
     return _STRAY_BYTE.sub(r"\\x\1", quoted)
 
 
-def line_message(source: str, line: int, reason: str, column: int, value: bytes, fix: str) -> str:
-    """The one form of all messages about lines: place, reason, value, fix."""
-    return f"{source}, line {line}: {reason} at byte {column}: {shorten(value)}; {fix}"
+def line_message(
+    source: str, line: int, reason: str, column: int, value: bytes, fix: str, unit: str = "line"
+) -> str:
+    """The one form of all messages about lines: place, reason, value, fix. A file without lines has rows."""
+    return f"{source}, {unit} {line}: {reason} at byte {column}: {shorten(value)}; {fix}"

@@ -38,7 +38,8 @@ class _Parquet(TextFormat):
             wanted = check_schema(source, file.schema_arrow)
             first_row, n_rows = 1, max(1, file.metadata.num_rows)
             for batch in file.iter_batches(batch_size=BLOCK_ROWS, columns=wanted):
-                yield block_of_records(source.name, read_batch(source, batch, first_row, bad_lines))
+                records = read_batch(source, batch, first_row, bad_lines)
+                yield block_of_records(source.name, records)._replace(unit="row")
                 first_row += batch.num_rows
                 source.tell_progress(first_row / n_rows)
 

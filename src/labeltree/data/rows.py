@@ -176,6 +176,7 @@ class Block(NamedTuple):
     label_indptr: NDArray[np.int64]  # (n_rows + 1,) row i has the spans label_indptr[i]:label_indptr[i + 1]
     line: NDArray[np.int64]  # (n_rows,) line number in the source, from 1
     labels_in_text: bool  # words of the text with the label prefix are labels (fastText lines)
+    unit: str = "line"  # what is numbered: "row" where a source has no lines
 
     @property
     def n_rows(self) -> int:

@@ -24,7 +24,7 @@ def best_of_rows(ensemble: Ensemble, rows: SparseRows, query: Query, threads: in
     def find(part: slice) -> None:
         is_exact[part] = ensemble.topk(part_of(rows, part), query, ids[part], probabilities[part])
 
-    _by_rows(find, rows.n_rows, threads)
+    by_rows(find, rows.n_rows, threads)
     return found
 
 
@@ -35,7 +35,7 @@ def above_of_rows(ensemble: Ensemble, rows: SparseRows, query: Query, threads: i
     def find(part: slice) -> None:
         parts[part.start] = ensemble.above(part_of(rows, part), query)
 
-    _by_rows(find, rows.n_rows, threads)
+    by_rows(find, rows.n_rows, threads)
     found = [parts[start] for start in sorted(parts)]
     lengths = np.concatenate([np.empty(0, np.int64), *(part[0] for part in found)])
     ids = np.concatenate([np.empty(0, np.int32), *(part[1] for part in found)])
@@ -55,7 +55,7 @@ def score_rows(
         given = (label_indptr - begin, labels.indices[begin:end])
         out[begin:end] = ensemble.score(part_of(rows, part), given, query)
 
-    _by_rows(score, rows.n_rows, threads)
+    by_rows(score, rows.n_rows, threads)
     return out
 
 
@@ -74,7 +74,7 @@ def similar_of_rows(experts: Sequence[Expert], rows: SparseRows, n: int, threads
             "the model has no neighbours, so it knows no training rows; train it with neighbours=50"
         )
 
-    _by_rows(find, rows.n_rows, threads)
+    by_rows(find, rows.n_rows, threads)
     return numbers, similarities
 
 
@@ -83,7 +83,8 @@ def part_of(rows: SparseRows, part: slice) -> Arrays:
     return rows.indptr[part.start : part.stop + 1], rows.indices, rows.values
 
 
-def _by_rows(function: Callable[[slice], None], n_rows: int, threads: int) -> None:
+def by_rows(function: Callable[[slice], None], n_rows: int, threads: int) -> None:
+    """Call a function for parts of the rows, by several threads where there are many."""
     threads = check_threads(threads)  # also where none is started: a wrong call is always an error
     if threads == 1 or n_rows < 2 * ROWS_PER_THREAD:
         if n_rows:

@@ -6,6 +6,7 @@ average of at most p, and the map rises. So the best labels are found exactly (:
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -38,6 +39,14 @@ class Combination(NamedTuple):
         map_averages(read_only(self.map), read_only(average.ravel()), probabilities.ravel())
         return probabilities
 
+    def probability_of(self, average: float) -> float:
+        """As :meth:`mapped`, of one label and in 64 bits."""
+        if not len(self.map) or average in (0.0, 1.0):
+            return average
+        a, b, c, *bends = self.map.tolist()
+        log_odds = _bent(a * math.log(average) - b * math.log1p(-average) + c, bends)
+        return 1.0 / (1.0 + math.exp(-log_odds)) if log_odds > -700.0 else math.exp(log_odds)
+
     def least_average(self, threshold: np.float32) -> float:
         """No label of a smaller average reaches the threshold."""
         from labeltree.kernels.search.answer import fill_least_average
@@ -61,6 +70,18 @@ class Combination(NamedTuple):
                 f"maybe with {len(BENDS)} more that rise"
             )
         return cls(np.array(weights, np.float64), np.array(map, np.float64))
+
+
+def _bent(log_odds: float, values: Sequence[float]) -> float:
+    """What log-odds become by the values of BENDS, if there are any."""
+    if not values:
+        return log_odds
+    last = 0.5 * (len(values) - 1)
+    if abs(log_odds) >= last:
+        return log_odds + (values[-1] - last if log_odds > 0 else values[0] + last)
+    place = min(int(log_odds + last), len(values) - 2)
+    low, high = values[place], values[place + 1]
+    return low + (high - low) * (log_odds + last - place)
 
 
 def log_odds_of(map: NDArray[np.float64], average: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -37,6 +37,13 @@ class Ensemble:
         # The only expert, where its probabilities are the answer.
         self.single = experts[0] if len(experts) == 1 and not len(combination.map) else None
         self.trees = combine_trees(experts, combination) if self.single is None else None
+        self.allowed: NDArray[np.bool_] | None = None  # labels, if not all
+
+    def restricted(self, allowed: NDArray[np.bool_]) -> Ensemble:
+        """The same, as if there were no other labels than the allowed ones."""
+        other = Ensemble([expert.restricted(allowed) for expert in self.experts], self.combination)
+        other.allowed = allowed
+        return other
 
     @property
     def n_labels(self) -> int:
@@ -62,7 +69,10 @@ class Ensemble:
 
         votes = [read_only(array) for array in self._votes(arrays)]
         map_of_average = read_only(np.ascontiguousarray(self.combination.map, np.float64))
-        asked = self.total_weight, self.n_labels, query.k, query.threshold
+        labels, left_out = np.arange(self.n_labels, dtype=np.int32), np.zeros(self.n_labels, np.int32)
+        if self.allowed is not None:
+            left_out[~self.allowed] = -1
+        asked = self.total_weight, read_only(labels), read_only(left_out), query.k, query.threshold
         best_of_votes(map_of_average, *votes, *asked, out_ids, out_probabilities)
         return np.ones(len(out_ids), np.bool_)
 
@@ -125,7 +135,8 @@ class Ensemble:
         of_searched = float(self.combination.weights[self.searched].sum())
         found: list[Above] = [expert.nonzero(arrays) for expert in self.experts if expert.lists_all]
         if query.threshold <= 0.0 and of_searched == 0.0:  # lists lack the labels of probability 0
-            found.append((np.full(n_rows, self.n_labels), *_all_labels(n_rows, self.n_labels)))
+            every = np.flatnonzero(self.allowed) if self.allowed is not None else np.arange(self.n_labels)
+            found.append((np.full(n_rows, len(every)), *_all_labels(n_rows, every)))
         if of_searched > 0.0:
             lower = query._replace(threshold=np.float32(min(1.0, least * self.total_weight / of_searched)))
             found += [self.experts[number].above(arrays, lower) for number in self.searched]
@@ -180,9 +191,9 @@ def _with_list(votes: Votes, weight: float, found: Above) -> Votes:
     return out[0], out[1][:n], out[2][:n]
 
 
-def _all_labels(n_rows: int, n_labels: int) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+def _all_labels(n_rows: int, every: NDArray[Any]) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
     """Those of every row, as a list that says nothing of them."""
-    return np.tile(np.arange(n_labels, dtype=np.int32), n_rows), np.zeros(n_rows * n_labels, np.float32)
+    return np.tile(every.astype(np.int32), n_rows), np.zeros(n_rows * len(every), np.float32)
 
 
 class Evidence(NamedTuple):

@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labeltree.data.rows import Arrays
+from labeltree.experts.explaining.contribution import Contribution
 from labeltree.experts.job import ExpertNeeds
-from labeltree.query import Query
+from labeltree.query import Query, query_all
 
 if TYPE_CHECKING:
     from labeltree.config import Config
@@ -89,6 +90,16 @@ class Expert(ABC):
     def score(self, arrays: Arrays, labels: Labels, query: Query) -> NDArray[np.float32]:
         """The probability of each given label of each row; 0 for the label -1."""
 
+    def restricted(self, allowed: NDArray[np.bool_]) -> Expert:
+        """The same expert, as if there were no other labels than the allowed ones: those it never gives.
+
+        ``score`` may say anything of the others. Unless an expert knows better, all allowed labels are
+        scored.
+        """
+        from labeltree.experts.restricted import Restricted
+
+        return Restricted(self, allowed)
+
     def nonzero(self, arrays: Arrays) -> Above:
         """All labels of each row whose probability is not 0, where the expert lists them."""
         raise NotImplementedError(f"experts of kind {self.kind!r} are searched")
@@ -122,6 +133,31 @@ class Expert(ABC):
     def topk_text(self, buffer: ShortText, text: bytes, query: Query) -> Found | None:
         """Quickly as :meth:`topk` for a short text; None if there is something wrong with it, or no way."""
         return None
+
+    def explain(self, arrays: Arrays, labels: Sequence[int]) -> list[Contribution]:
+        """What it says of the labels for a single row, and how much of that is due to each entry.
+
+        Where an expert does not know, nothing in particular is due to any.
+        """
+        ids, nothing = np.array(labels, np.int32), (np.zeros(2, np.int64), arrays[1][:0], arrays[2][:0])
+        asked, query = (np.array([0, len(ids)]), ids), query_all()
+        both = zip(self.score(arrays, asked, query), self.score(nothing, asked, query), strict=True)
+        n_entries = int(arrays[0][1] - arrays[0][0])
+        return [
+            Contribution(float(own), float(empty), np.zeros(n_entries), float(own) - float(empty))
+            for own, empty in both
+        ]
+
+    def pulls(self, label: int, place: int | None = None) -> NDArray[np.float64] | None:
+        """(n_features,) how the log of its probability rises with each feature, from the empty row.
+
+        Over its path, or at the node at this place of it. None where an expert has nothing of the kind.
+        """
+        return None
+
+    def nearest_labels(self, label: int) -> list[tuple[int, float]]:
+        """Labels that it keeps near a label, and how alike they are, at most 1; the most alike first."""
+        return []
 
     @property
     @abstractmethod

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import threading
 from collections.abc import Sequence
 from functools import partial
@@ -13,6 +14,7 @@ from numpy.typing import NDArray
 from labeltree.data.rows import Arrays, pointers, read_only, read_only_rows
 from labeltree.errors import CorruptedModelError, show
 from labeltree.experts.expert import Above, Saved, Trained
+from labeltree.experts.explaining.contribution import Contribution
 from labeltree.experts.job import ExpertNeeds
 from labeltree.experts.listing import ListingExpert, fill_lists
 from labeltree.kernels.forest.arrays import HALF_BITS, Tail, Trees
@@ -70,6 +72,20 @@ class ForestExpert(ListingExpert):
         lengths, ids, votes = found
         given = self._tail_table, self._work(), *read_only_rows(arrays), self.share, SHARPNESS
         rank_votes(*given, read_only(pointers(lengths)), read_only(ids), votes)
+
+    def explain(self, arrays: Arrays, labels: Sequence[int]) -> list[Contribution]:
+        from labeltree.experts.explaining.forest import explain_forest
+
+        return explain_forest(self, arrays, labels, SHARPNESS)
+
+    @functools.cached_property
+    def parents(self) -> NDArray[np.int32]:
+        """(n_nodes,) of each node; a root has -1."""
+        first_child = self.forest.first_child
+        inner = np.flatnonzero(first_child).astype(np.int32)
+        parents = np.full(len(first_child), -1, np.int32)
+        parents[first_child[inner]] = parents[first_child[inner] + 1] = inner
+        return parents
 
     def leaves(self, arrays: Arrays) -> NDArray[np.int32]:
         """(n_rows, n_trees) the node of each tree that each row comes to."""

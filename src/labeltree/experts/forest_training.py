@@ -6,6 +6,7 @@ decide whether a forest pays beside the other experts.
 
 from __future__ import annotations
 
+import copy
 import threading
 import time
 from collections.abc import Sequence
@@ -66,26 +67,38 @@ class Grower:
     def __init__(self, rows: TrainingRows, config: Config, n_columns: int) -> None:
         self.config, self.n_columns, self.n_labels = config, n_columns, rows.Y.n_labels
         X = keep_entries(rows.X, rows.X.indices < n_columns)._replace(n_columns=n_columns)
-        self.rows = rows._replace(X=_of_length_1(X))
-        self.gains = label_gains(rows.Y, rows.weight, config)
-        self.examples = make_examples(*self.rows, self.gains)
-        self.method = make_method(config)
-        self.used = np.flatnonzero(rows.weight > 0).astype(np.int32)
+        self.rows, self.method = rows._replace(X=_of_length_1(X)), make_method(config)
+        self._count_rows()
 
-    def grow(self, number: int, without: NDArray[np.int64]) -> GrownTree:
-        """Tree ``number``, from all rows but some."""
-        nodes = _sown(np.setdiff1d(self.used, without).astype(np.int32))
+    def _count_rows(self) -> None:
+        """What follows from the weights of rows."""
+        self.gains = label_gains(self.rows.Y, self.rows.weight, self.config)
+        self.examples = make_examples(*self.rows, self.gains)
+        self.used = np.flatnonzero(self.rows.weight > 0).astype(np.int32)
+
+    def without(self, held_out: NDArray[np.int64]) -> Grower:
+        """From the other rows, as if these were not there: what labels count does not know them either."""
+        if not len(held_out):
+            return self
+        other, weight = copy.copy(self), self.rows.weight.copy()
+        weight[held_out] = 0.0
+        other.rows = self.rows._replace(weight=weight)
+        other._count_rows()
+        return other
+
+    def grow(self, number: int) -> GrownTree:
+        """Tree ``number``."""
+        nodes = _sown(self.used.copy())
         n_nodes, ids, amount = grow_nodes(
             self.method, self.examples, nodes, self.n_columns, self.config.forest_leaf,
             np.uint64(tree_seed(self.config.seed, number)),
         )  # fmt: skip
         return self._finished(nodes, n_nodes, ids, amount)
 
-    def expert(self, trees: Sequence[GrownTree], without: NDArray[np.int64], pool: Pool) -> ForestExpert:
-        """Of trees that were grown without some rows."""
-        joined, weight = join_trees(trees, self.n_columns, self.n_labels), self.rows.weight.copy()
-        weight[without] = 0.0
-        tail = make_tail(self.rows._replace(weight=weight), self.gains, self.config, pool)
+    def expert(self, trees: Sequence[GrownTree], pool: Pool) -> ForestExpert:
+        """Of trees that were grown here."""
+        joined = join_trees(trees, self.n_columns, self.n_labels)
+        tail = make_tail(self.rows, self.gains, self.config, pool)
         return ForestExpert(joined, self.n_labels, self.n_columns, tail, self.config.forest_tail)
 
     def _finished(self, nodes: Nodes, n: int, ids: NDArray[np.int32], amount: NDArray[np.int8]) -> GrownTree:
@@ -171,26 +184,27 @@ def join_trees(trees: Sequence[GrownTree], n_columns: int, n_labels: int) -> Tre
 def train_forest(job: TrainingJob) -> list[Trained]:
     """One expert of all trees. Where rows are held out, first of trees that have not seen them: a few, and if
     these pay, more; and if these do too, all trees are grown."""
-    none, held_out = np.empty(0, np.int64), job.held_out.numbers
-    planting = _Planting(job, Grower(job.rows, job.config, job.n_compared))
+    planting = _Planting(job)
+    grower = Grower(job.rows, job.config, job.n_compared)
     job.report(stage("forest", job.config, 0.0))
-    if not len(held_out):
-        return [Trained(planting.grow([], job.config.forest, none).expert)]
+    if not len(job.held_out.numbers):
+        return [Trained(planting.grow(grower, [], job.config.forest).expert)]
+    unseen = grower.without(job.held_out.numbers)
 
     def whole(judged: _Grown, pays: bool) -> Trained | None:
         if not pays:
             planting.end()
             return None
-        return Trained(planting.grow([], job.config.forest, none).expert, judged.expert)
+        return Trained(planting.grow(grower, [], job.config.forest).expert, judged.expert)
 
     def more(first: _Grown, pays: bool) -> Trained | None:
         if not pays:
             planting.end()
             return None
-        judged = planting.grow(first.trees, _n_judged(job), held_out)
+        judged = planting.grow(unseen, first.trees, _n_judged(job))
         return Trained(judged.expert, judged.expert, partial(whole, judged))
 
-    first = planting.grow([], -(-_n_judged(job) // _FIRST_PART), held_out)
+    first = planting.grow(unseen, [], -(-_n_judged(job) // _FIRST_PART))
     return [Trained(first.expert, first.expert, partial(more, first))]
 
 
@@ -202,22 +216,22 @@ class _Grown(NamedTuple):
 class _Planting:
     """Grows trees by all threads, and tells how many of all that there may be are grown."""
 
-    def __init__(self, job: TrainingJob, grower: Grower) -> None:
-        self.job, self.grower, self.lock = job, grower, threading.Lock()
+    def __init__(self, job: TrainingJob) -> None:
+        self.job, self.lock = job, threading.Lock()
         self.n_done, self.n_tasks = 0, job.config.forest + _n_judged(job)
 
-    def grow(self, trees: Sequence[GrownTree], n: int, without: NDArray[np.int64]) -> _Grown:
-        """These and others, up to n, from all rows but some."""
+    def grow(self, grower: Grower, trees: Sequence[GrownTree], n: int) -> _Grown:
+        """These and others, up to n."""
 
         def grow_one(number: int) -> GrownTree:
-            tree = self.grower.grow(number, without)
+            tree = grower.grow(number)
             with self.lock:
                 self.n_done += 1
                 self.job.report(stage("forest", self.job.config, self.n_done / self.n_tasks))
             return tree
 
         grown = [*trees, *self.job.pool.map(grow_one, range(len(trees), n))]
-        return _Grown(grown, self.grower.expert(grown, without, self.job.pool))
+        return _Grown(grown, grower.expert(grown, self.job.pool))
 
     def end(self) -> None:
         """No more are grown."""
@@ -235,8 +249,8 @@ def needs_of_forest(job: TrainingJob, *, closely: bool) -> ExpertNeeds:
     n_entries = 2 * X.n_rows + len(Y.indices) // 2
     seconds = _SECONDS_PER_ENTRY * (len(X.indices) + 3 * len(Y.indices)) * np.log2(X.n_rows + 2.0)
     if closely:
-        grower, began = Grower(job.rows, config, job.n_compared), time.thread_time()
-        tree = grower.grow(0, job.held_out.numbers)
+        grower = Grower(job.rows, config, job.n_compared).without(job.held_out.numbers)
+        began, tree = time.thread_time(), grower.grow(0)
         n_nodes, n_entries, seconds = len(tree.bias), len(tree.ids), time.thread_time() - began
     wide = max(job.n_compared, Y.n_labels) > 1 << HALF_BITS
     kept = config.forest * ((5 if wide else 3) * n_entries + _BYTES_PER_NODE * n_nodes)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import functools
 import threading
 from collections.abc import Sequence
 from functools import partial
@@ -14,6 +15,7 @@ from numpy.typing import NDArray
 from labeltree.data.rows import Arrays, LabelRows, SparseRows, read_only, read_only_rows
 from labeltree.errors import CorruptedModelError, show
 from labeltree.experts.expert import Above, Labels, Saved, Similar, Trained
+from labeltree.experts.explaining.contribution import Contribution, SimilarRows
 from labeltree.experts.job import ExpertNeeds, stage
 from labeltree.experts.listing import ListingExpert, fill_lists
 from labeltree.experts.neighbours_index import (
@@ -59,7 +61,7 @@ class NeighboursExpert(ListingExpert):
         self.n_labels, self.n_neighbours, self.index, self.power = n_labels, n_neighbours, index, power
         opened = open_index(index)
         self.n_candidates = opened.n_candidates
-        self._fields = dict(
+        self._fields: dict[str, Any] = dict(
             by_column=opened.by_column,
             by_row=opened.by_row,
             frequent=index.frequent,
@@ -107,6 +109,41 @@ class NeighboursExpert(ListingExpert):
         rows, similarities = np.empty(shape, np.int32), np.empty(shape, np.float32)
         find_neighbours(self._table, self._scratch(), *read_only_rows(arrays), n, rows, similarities)
         return rows, similarities
+
+    def explain(self, arrays: Arrays, labels: Sequence[int]) -> list[Contribution]:
+        from labeltree.experts.explaining.neighbours import LabelsOfRows, share_votes
+
+        found = self._voters(arrays)
+        labels_of = LabelsOfRows(found.rows, self.index.label_start, self.index.labels)
+        is_compared = arrays[1][slice(*arrays[0].tolist())] < len(self.index.column_lengths)
+        contributions = []
+        for label in labels:
+            of_label = found._replace(has_label=labels_of.which_have(label))
+            contributions.append(share_votes(of_label, float(self._frequency[label]), is_compared))
+        return contributions
+
+    @functools.cached_property
+    def _frequency(self) -> NDArray[np.float64]:
+        """(n_labels,) the part of the training rows that have each label."""
+        weight = self._fields["weight"].astype(np.float64)
+        of_labels = np.repeat(weight, np.diff(self.index.label_start))
+        return np.bincount(self.index.labels, of_labels, self.n_labels) / max(weight.sum(), 1e-300)
+
+    def _voters(self, arrays: Arrays) -> SimilarRows:
+        """The neighbours of a single row, and what it has in common with each."""
+        from labeltree.kernels.neighbours.shared import fill_shared
+
+        rows = self.similar_rows(arrays, self.n_neighbours)[0][0]
+        rows = rows[rows >= 0]
+        start, end = arrays[0].tolist()
+        shared = np.empty((len(rows), end - start), np.int64)
+        row = np.array([0, end - start]), arrays[1][start:end], arrays[2][start:end]
+        fill_shared(self._table, self._scratch(), *read_only_rows(row), read_only(rows), shared)
+        sums = shared.sum(axis=1)
+        similarity = sums / ONE
+        votes = similarity**self.power * self._fields["weight"][rows]
+        has_label = np.zeros(len(rows), np.bool_)
+        return SimilarRows(rows, similarity, votes / votes.sum(), has_label, shared / sums[:, None])
 
     def _scratch(self) -> NDArray[np.int64]:
         """The table of this thread's memory: as many places as there are rows would take too long to make."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 from labeltree.data.rows import Arrays, read_only, read_only_rows
 from labeltree.errors import CorruptedModelError
 from labeltree.experts.expert import Above, Expert, Found, Labels, Saved, Trained, empty_found
+from labeltree.experts.explaining.contribution import Contribution
 from labeltree.kernels.check import CANONICAL
 from labeltree.nodes import KINDS, LINKS
 from labeltree.nodes.kind import Parameters, SavedNodes
@@ -41,13 +43,23 @@ class TreeExpert(Expert):
         self.searched_with = nodes, link, *(array.shape[1:] for array in parameters)
         self.is_calibrated = KINDS[nodes].is_calibrated(parameters)
         # Kernels are imported late, but not anew at each call: a call takes microseconds.
-        make_kernels, self.table, self._fields = KINDS[nodes].search(tree, self.parameters, n_features)
+        self.search = KINDS[nodes].search(tree, self.parameters, n_features)
+        make_kernels, self._layout, self.table, self._fields = self.search
+        self._whole = self.table  # also where labels are left out of the other one
         self._plain = make_kernels(LINKS[link].kernel)
         self._normalized = make_kernels(LINKS[link].normalized)
 
     def kernels_for(self, query: Query) -> Kernels:
         """Those of its kind of nodes and the link that is asked for."""
         return self._normalized if query.normalize else self._plain
+
+    def restricted(self, allowed: NDArray[np.bool_]) -> TreeExpert:
+        """Nodes without an allowed label below them have a negative number of children."""
+        n_children = np.where(self.tree.most_below(allowed), self.tree.n_children, np.int32(-1))
+        other = copy.copy(self)
+        other.table = self._layout.replaced(self._whole, "n_children", n_children)
+        other._fields = {**self._fields, "n_children": n_children}  # lives as long as the table
+        return other
 
     def topk(
         self, arrays: Arrays, query: Query, out_ids: NDArray[np.int32], out_probabilities: NDArray[np.float32]
@@ -93,8 +105,23 @@ class TreeExpert(Expert):
 
     def score(self, arrays: Arrays, labels: Labels, query: Query) -> NDArray[np.float32]:
         out, kernels = np.empty(len(labels[1]), np.float32), self.kernels_for(query)
-        kernels.labels(self.table, *read_only_rows(arrays), read_only(labels[0]), read_only(labels[1]), out)
+        kernels.labels(self._whole, *read_only_rows(arrays), read_only(labels[0]), read_only(labels[1]), out)
         return out
+
+    def explain(self, arrays: Arrays, labels: Sequence[int]) -> list[Contribution]:
+        from labeltree.experts.explaining.paths import explain_paths
+
+        return explain_paths(self, arrays, labels)
+
+    def pulls(self, label: int, place: int | None = None) -> NDArray[np.float64]:
+        from labeltree.experts.explaining.paths import pulls_of_path
+
+        return pulls_of_path(self, label, place)
+
+    def nearest_labels(self, label: int) -> list[tuple[int, float]]:
+        from labeltree.experts.explaining.paths import nearest_labels
+
+        return nearest_labels(self, label)
 
     @property
     def parameter_bytes(self) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,6 +25,7 @@ from labeltree.tree import LabelTree
 from labeltree.trees import BUILDERS
 from labeltree.trees.builder import TreeInput, build_tree, builder_of
 
+PROFILES = "profiles"  # the parts in a work dir that trees are built from
 _BYTES_PER_NODE = 20  # of the tree itself
 # Beside a tree of one level, which is more accurate: with as much as that has, they gain less at P@5 than
 # they lose at P@1.
@@ -51,12 +52,13 @@ def train_trees(job: TrainingJob) -> list[Trained]:
     return [_fitted(built, job) for built in build_trees(job)]
 
 
-def build_trees(job: TrainingJob) -> list[Built]:
-    """All trees of the config, with what will be trained; from the work dir, if they are there."""
+def build_trees(job: TrainingJob) -> Iterator[Built]:
+    """Each tree of the config, with what will be trained; from the work dir, if it is there."""
     config = job.config
-    given = {kind: TreeInput(job.rows, job.label_names, own, job.pool) for kind, own in job.resolved.items()}
+    parts = None if job.work is None else Parts(job.work.folder, PROFILES, job.work.elsewhere)
+    common = TreeInput(job.rows, job.label_names, config, job.pool, parts=parts)
+    given = {kind: common._replace(config=own) for kind, own in job.resolved.items()}
     builder, prepared = builder_of(config.tree), list[Any]()  # what all trees share, once there is any
-    found = []
     for number in range(config.trees):
         trees: dict[Any, LabelTree] = {}
         seed = tree_seed(config.seed, number)
@@ -71,11 +73,13 @@ def build_trees(job: TrainingJob) -> list[Built]:
             elif shape not in trees:  # kinds of nodes may have the same tree
                 prepared = prepared or [builder.prepare(next(iter(given.values())))]
                 trees[shape] = builder.build(own._replace(report=tell), seed, prepared[0])
-            found.append(Built(number, kind, own.config, seed, trees[shape]))
+            built = Built(number, kind, own.config, seed, trees[shape])
             if kept is None and job.work is not None:
-                _keep(found[-1], job.work.folder, job.held_out.numbers)
+                _keep(built, job.work.folder, job.held_out.numbers)
             tell(1.0)
-    return found
+            if config.trees * len(given) == 1:
+                prepared.clear()  # before training needs memory
+            yield built
 
 
 def _keep(built: Built, folder: WorkDir, held_out: NDArray[np.int64]) -> None:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 FEATURES: Table[type[Features]] = Table(
     joined=Entry("features.joined:JoinedFeatures"),  # before the others, which would take its pair for theirs
-    embedded=Entry("features.joined:EmbeddedFeatures"),
+    embedded=Entry("features.embedded:EmbeddedFeatures"),
     text=Entry("features.text:TextFeatures"),
     vectors=Entry("features.vectors:VectorFeatures"),
 )

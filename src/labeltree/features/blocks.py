@@ -18,6 +18,7 @@ from labeltree.config import Config
 from labeltree.data.rows import pointers, read_only
 from labeltree.errors import CorruptedModelError
 from labeltree.features.counting import Columns, RowCounts, Tokens, valid_strings
+from labeltree.features.places import Occurrences, places_of_rows
 from labeltree.features.splitting import Batch
 from labeltree.features.strings import StringTable
 from labeltree.kernels.text.blocks import (
@@ -71,6 +72,10 @@ class FeatureBlock(ABC):
     @abstractmethod
     def tokens(self, batch: Batch, word_ids: NDArray[np.int32]) -> Tokens:
         """Its features in the rows of a batch; -1 are unknown."""
+
+    @abstractmethod
+    def places(self, batch: Batch, word_ids: NDArray[np.int32]) -> Occurrences:
+        """Which words of a single row each of its features is in."""
 
     @abstractmethod
     def name(self, feature: int, words: StringTable) -> str:
@@ -132,6 +137,11 @@ class NgramBlock(FeatureBlock):
         n = expand_words(word_ids, batch.word_end, parts, part_end, found, other_end, ids, row_end)
         return Tokens(ids[:n], _NO_WEIGHTS, row_end)
 
+    def places(self, batch: Batch, word_ids: NDArray[np.int32]) -> Occurrences:
+        """As if each word were a row."""
+        found = self.tokens(batch._replace(word_end=np.arange(1, batch.n_words + 1)), word_ids)
+        return places_of_rows(found.ids, found.row_end)
+
     @functools.cached_property
     def listed(self) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
         """Known n-grams of the most frequent words, and where each word's end: these need not be cut."""
@@ -181,6 +191,10 @@ class PairBlock(FeatureBlock):
 
     def tokens(self, batch: Batch, word_ids: NDArray[np.int32]) -> Tokens:
         return self._find(word_ids, batch.word_end, read_only(_NO_COLUMNS))
+
+    def places(self, batch: Batch, word_ids: NDArray[np.int32]) -> Occurrences:
+        first = np.flatnonzero((word_ids[:-1] >= 0) & (word_ids[1:] >= 0))
+        return Occurrences(self.tokens(batch, word_ids).ids, first, np.full(len(first), 2))
 
     def _find(
         self, ids: NDArray[np.int32], row_end: NDArray[np.int64], column_of_word: NDArray[np.int32]

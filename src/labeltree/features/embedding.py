@@ -30,8 +30,11 @@ class Embedder(NamedTuple):
     load: Callable[[], Embed]
 
     def __call__(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """(n_texts, length); of a text without words 0."""
-        embed = _loaded(self.name)
+        """(n_texts, length); of a text without words 0.
+
+        White space counts as one space, as between the words of a line whose labels are left out.
+        """
+        embed, texts = _loaded(self.name), [" ".join(text.split()) for text in texts]
         parts = [embed(texts[first : first + _BATCH]) for first in range(0, len(texts), _BATCH)]
         return np.concatenate([np.empty((0, self.length), np.float32), *parts])
 

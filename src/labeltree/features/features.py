@@ -13,6 +13,7 @@ from labeltree.config import Config
 from labeltree.data.bad_lines import BadLines
 from labeltree.data.opening import Source
 from labeltree.data.rows import LabelRows, SparseRows, take_rows
+from labeltree.features.places import Places
 from labeltree.features.strings import StringTable
 from labeltree.storage.space import IN_MEMORY, Space
 
@@ -74,6 +75,20 @@ class Features(ABC):
     ) -> Fitted:
         """Learn features and labels from the content of a file, or of :meth:`content`."""
 
+    has_parts: ClassVar[bool] = False  # whether files can be read by themselves, by these two:
+
+    @classmethod
+    def read_part(
+        cls, content: Any, config: Config, bad_lines: BadLines, space: Space
+    ) -> dict[str, NDArray[Any]]:
+        """What :meth:`fit_parts` needs of the content of a file."""
+        raise NotImplementedError(f"features of {cls.input} are fitted to all files at once")
+
+    @classmethod
+    def fit_parts(cls, parts: Iterator[Mapping[str, NDArray[Any]]], config: Config, space: Space) -> Fitted:
+        """As :meth:`fit` to all files, one after another."""
+        raise NotImplementedError(f"features of {cls.input} are fitted to all files at once")
+
     @abstractmethod
     def given_rows(self, X: Any) -> SparseRows:
         """X, checked, as rows that :meth:`prepared` takes; such rows are what X may be too."""
@@ -91,6 +106,26 @@ class Features(ABC):
         self, source: Source, labels: StringTable, fmt: str, bad_lines: BadLines
     ) -> Iterator[tuple[SparseRows, LabelRows]]:
         """Given rows of a file and their labels (-1: not in the table), some at a time as they arrive."""
+
+    def single(self, X: Any) -> SparseRows:
+        """The given rows of a single text or row, which may be given by itself; there may be others."""
+        return self.given_rows(X)
+
+    def text_of(self, X: Any) -> str | None:
+        """What a single text or row reads, if it is a text."""
+        return None
+
+    def places(self, text: str) -> Places:
+        """Where in a text its features are."""
+        raise NotImplementedError(f"features {self.input!r} have no text")
+
+    def read_single(
+        self, source: Source, labels: StringTable, fmt: str, bad_lines: BadLines
+    ) -> Iterator[Any]:
+        """The rows of a file one by one, each as :meth:`single` takes it."""
+        for rows, _ in self.read(source, labels, fmt, bad_lines):
+            for row in range(rows.n_rows):
+                yield SparseRows(*take_rows(rows[:3], np.array([row])), rows.n_columns)
 
     def feature_name(self, column: int) -> str:
         """What a column stands for, to be read: its number, where that is all there is."""

@@ -1,4 +1,4 @@
-"""Words or sparse vectors with a dense vector of each row beside them: given, or made of the text.
+"""Words or sparse vectors with a dense vector of each row beside them.
 
 The dense numbers are a block of columns behind the others: scaled to length 1, times ``dense_weight``, and
 then the whole row is scaled. Rows are similar, for neighbours, by the others alone.
@@ -6,7 +6,8 @@ then the whole row is scaled. Rows are similar, for neighbours, by the others al
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,10 +17,10 @@ from labeltree.config import Config
 from labeltree.data.bad_lines import BadLines
 from labeltree.data.matrices import is_sparse, sparse_rows
 from labeltree.data.opening import Source
-from labeltree.data.rows import Block, LabelRows, SparseRows, keep_entries, pointers
+from labeltree.data.rows import LabelRows, SparseRows, keep_entries, pointers
 from labeltree.errors import CorruptedModelError, DataError, ParameterError, show
-from labeltree.features.embedding import EMBEDDERS
-from labeltree.features.features import Features, Fitted, is_list
+from labeltree.features.features import Features, Fitted
+from labeltree.features.places import Places
 from labeltree.features.strings import StringTable
 from labeltree.features.text import TextFeatures
 from labeltree.features.vectors import VectorFeatures
@@ -55,9 +56,19 @@ class JoinedFeatures(Features):
 
     @classmethod
     def recognises(cls, X: Any) -> bool:
-        """A pair whose second part is a matrix."""
-        is_pair = isinstance(X, (list, tuple)) and len(X) == 2 and not isinstance(X[0], (str, bytes))
-        return type(X) is not SparseRows and is_pair and getattr(X[1], "ndim", 0) == 2
+        """A pair whose second part is a matrix, or lists of numbers; beside texts also what has numbers at
+        all, to say what is wrong with it."""
+        if type(X) is SparseRows or not isinstance(X, (list, tuple)) or len(X) != 2:
+            return False
+        rows, beside = X
+        if isinstance(rows, (str, bytes, Path)):
+            return False
+        is_nested = _begins_with(beside, (list, tuple, np.ndarray))
+        return (
+            getattr(beside, "ndim", 0) == 2
+            or is_nested
+            or (_begins_with(rows, str) and _begins_with(beside, (int, float, np.number)))
+        )
 
     @classmethod
     def facts_of(cls, X: Any) -> dict[str, str]:
@@ -78,7 +89,9 @@ class JoinedFeatures(Features):
             raise DataError(
                 f"the vectors beside X have {dense.shape[1]} columns, but must have 1 to {MOST_DENSE}"
             )
-        _check_norm(config)
+        if not config.trees:
+            raise DataError("vectors beside X are for trees of labels, but trees is 0; give X alone")
+        check_norm(config)
         fitted = kind.fit(kind.content(X), config, bad_lines, space)
         return cls(config, fitted.features, dense.shape[1])._with(fitted, dense)
 
@@ -148,6 +161,13 @@ class JoinedFeatures(Features):
         n_base = self.base.n_columns
         return self.base.feature_name(column) if column < n_base else f"number {column - n_base} beside"
 
+    def text_of(self, X: Any) -> str | None:
+        return self.base.text_of(X[0]) if self.recognises(X) else None
+
+    def places(self, text: str) -> Places:
+        """Of the base: a vector beside a text is of all of it."""
+        return self.base.places(text)
+
     def tensors(self) -> dict[str, NDArray]:
         return self.base.tensors() | {"features.n_dense": np.array([self.n_dense], np.int64)}
 
@@ -160,75 +180,16 @@ class JoinedFeatures(Features):
         return cls(config, kind.from_tensors(tensors, config), int(n_dense[0]))
 
 
-class EmbeddedFeatures(JoinedFeatures):
-    """Texts, and beside their words vectors that a package makes of them."""
-
-    input = "embedded"
-    base: TextFeatures
-
-    def facts(self) -> dict[str, str]:
-        return self.base.facts()
-
-    @classmethod
-    def recognises(cls, X: Any) -> bool:
-        return False  # they are texts; the config wants vectors of them
-
-    @classmethod
-    def content(cls, X: Any) -> Iterator[Block]:
-        return TextFeatures.content(X)
-
-    @classmethod
-    def fit(
-        cls,
-        content: Iterable[Block],
-        config: Config,
-        bad_lines: BadLines | None = None,
-        space: Space = IN_MEMORY,
-    ) -> Fitted:
-        _check_norm(config)
-        embedder, parts = EMBEDDERS[config.embed], list[Dense]()
-
-        def watched() -> Iterator[Block]:
-            for block in content:
-                parts.append(embedder(_texts_of(block, config)))
-                yield block
-
-        fitted = TextFeatures.fit(watched(), config, bad_lines, space)
-        dense = np.concatenate([np.empty((0, embedder.length), np.float32), *parts])
-        return cls(config, fitted.features, embedder.length)._with(fitted, dense)
-
-    def given_rows(self, X: Any) -> SparseRows:
-        if type(X) is SparseRows or is_sparse(X):
-            return sparse_rows(X, self.n_columns)
-        if is_list(X) and type(X) is not list:
-            X = list(X)
-        rows = self.base.given_rows(X)  # which checks X
-        return self._join(rows, EMBEDDERS[self.config.embed](X))
-
-    def read(
-        self, source: Source, labels: StringTable, fmt: str, bad_lines: BadLines
-    ) -> Iterator[tuple[SparseRows, LabelRows]]:
-        embedder = EMBEDDERS[self.config.embed]
-        for block, rows, Y in self.base.read_blocks(source, labels, fmt, bad_lines):
-            yield self._join(rows, embedder(_texts_of(block, self.config))), Y
-
-    @classmethod
-    def from_tensors(cls, tensors: Mapping[str, NDArray], config: Config) -> JoinedFeatures:
-        features = super().from_tensors(tensors, config)
-        embedder = EMBEDDERS.get(config.embed)
-        if embedder is None or features.n_dense != embedder.length:
-            raise CorruptedModelError(
-                f"features.n_dense is {features.n_dense}, but embed is {config.embed}, of another length"
-            )
-        return features
-
-
-def _check_norm(config: Config) -> None:
+def check_norm(config: Config) -> None:
     """Means of words and vectors beside them have no length in common."""
     if config.row_norm == "mean":
         raise ParameterError(
             "row_norm='mean' is not for rows with dense vectors beside them; set row_norm='l2'"
         )
+
+
+def _begins_with(values: Any, kind: Any) -> bool:
+    return isinstance(values, (list, tuple, np.ndarray)) and len(values) > 0 and isinstance(values[0], kind)
 
 
 def _base_of(X: Any) -> type[Features]:
@@ -237,7 +198,13 @@ def _base_of(X: Any) -> type[Features]:
 
 def read_dense(X: Any) -> Dense:
     """A matrix of finite numbers."""
-    array = np.asarray(X.todense() if is_sparse(X) else X)
+    try:
+        array = np.asarray(X.todense() if is_sparse(X) else X)
+    except ValueError as error:
+        raise DataError(
+            f"the vectors beside X must be a 2-D array of numbers, but cannot be one ({error}); give all of "
+            "them the same length"
+        ) from error
     if array.ndim != 2 or array.dtype.kind not in "biuf":
         raise DataError(
             f"the vectors beside X must be a 2-D array of numbers, but have shape {array.shape} and type "
@@ -260,19 +227,3 @@ def _scale(indptr: NDArray[np.int64], values: NDArray[np.float32]) -> None:
     row = np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))
     squares = np.bincount(row, np.square(values, dtype=np.float64), len(indptr) - 1)
     values /= np.sqrt(np.maximum(squares, 1e-30))[row].astype(np.float32)
-
-
-def _texts_of(block: Block, config: Config) -> list[str]:
-    """The texts of a block's good rows, without the labels among their words."""
-    content = block.buffer.tobytes()
-    prefix = config.label_prefix.encode()
-    texts = []
-    for start, end in zip(block.text_start.tolist(), block.text_end.tolist(), strict=True):
-        text = content[start:end]
-        if block.labels_in_text:
-            words = text.split()
-            if prefix in words:  # an empty label: the row is reported elsewhere
-                continue
-            text = b" ".join(word for word in words if not word.startswith(prefix))
-        texts.append(text.decode("utf-8", "replace"))
-    return texts

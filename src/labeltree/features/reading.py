@@ -35,6 +35,15 @@ def stream_rows(
         yield from features.read(source, labels, reading.format, bad_lines)
 
 
+def stream_single(
+    features: Features, labels: StringTable, path: str | Path, reading: Reading, bad_lines: BadLines
+) -> Iterator[Any]:
+    """The texts or rows of a file one by one."""
+    reading.check()
+    with Source(path, columns=reading.columns) as source:
+        yield from features.read_single(source, labels, reading.format, bad_lines)
+
+
 def read_rows(
     features: Features, labels: StringTable, path: str | Path, reading: Reading, bad_lines: BadLines
 ) -> tuple[SparseRows, LabelRows]:

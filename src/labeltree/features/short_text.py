@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from labeltree.features.blocks import NgramBlock, PairBlock, ngram_scratch
 from labeltree.features.counting import row_scratch
-from labeltree.features.splitting import make_scratch, text_options
+from labeltree.features.splitting import Batch, make_scratch, text_options
 from labeltree.kernels.text.short import SHORT_TABLE
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ class ShortText:
         n_tokens = n_bytes * config.word_ngrams + len(parts.first) * bool(ngrams) + n_bytes * bool(pairs)
         self.indices = np.empty(n_tokens, np.int32)  # the row that comes out ...
         self.values = np.empty(n_tokens, np.float32)  # ... in the first entries of both
-        self._fields = dict(
+        self._fields: dict[str, Any] = dict(
             slots=features.words.arrays.slots,
             records=features.words.arrays.records,
             column_of_bucket=features.column_of_bucket,
@@ -73,3 +73,13 @@ class ShortText:
             values=self.values,
         )
         self.table = SHORT_TABLE.table(**self._fields)
+
+    def words(self, n_words: int) -> Batch:
+        """The words of the last text, of which there are so many, as a batch of one row."""
+        end = np.array([n_words])
+        pieces, labels = self._fields["words"], self._fields["labels"]
+        return Batch(pieces, n_words, self._fields["weights"], end, labels, 0, np.zeros(1, np.int64))
+
+    def word_ids(self, n_words: int) -> NDArray[np.int32]:
+        """The ids of these words, -1 for unknown ones; the next text overwrites them."""
+        return self._fields["ids"][:n_words]

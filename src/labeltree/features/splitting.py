@@ -117,6 +117,22 @@ def split_block(block: Block, config: Config, bad_lines: BadLines) -> Iterator[B
         row = int(progress[ROW])
 
 
+def texts_of(block: Block, config: Config) -> list[str]:
+    """The texts of a block's good rows, without the labels among their words."""
+    content = block.buffer.tobytes()
+    prefix = config.label_prefix.encode()
+    texts = []
+    for start, end in zip(block.text_start.tolist(), block.text_end.tolist(), strict=True):
+        text = content[start:end]
+        if block.labels_in_text:
+            words = text.split()
+            if prefix in words:  # an empty label: the row is reported elsewhere
+                continue
+            text = b" ".join(word for word in words if not word.startswith(prefix))
+        texts.append(text.decode("utf-8", "replace"))
+    return texts
+
+
 def _span_labels(
     block: Block, buffer: NDArray[np.uint8], row: int, stop: int
 ) -> tuple[Pieces, int, NDArray[np.int64]]:
@@ -147,7 +163,8 @@ def _report(block: Block, row: int, status: int, progress: NDArray[np.int64], ba
         )
     column = start - int(block.text_start[row]) + 1
     value = block.buffer[start:end].tobytes()
-    bad_lines.report(line_message(block.source, int(block.line[row]), reason, column, value, fix))
+    line = int(block.line[row])
+    bad_lines.report(line_message(block.source, line, reason, column, value, fix, block.unit))
 
 
 @functools.cache

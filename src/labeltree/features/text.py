@@ -15,7 +15,7 @@ from labeltree.data.formats import find_format, plain_format
 from labeltree.data.matrices import is_sparse, sparse_rows
 from labeltree.data.memory import text_blocks, texts_to_block
 from labeltree.data.opening import Source
-from labeltree.data.rows import Block, LabelRows, SparseRows, keep_entries, pointers, read_only
+from labeltree.data.rows import Block, LabelRows, SparseRows, keep_entries, pointers, read_only, take_rows
 from labeltree.errors import CorruptedModelError, DataError, show
 from labeltree.features.blocks import (
     FeatureBlock,
@@ -41,10 +41,20 @@ from labeltree.features.counting import (
     weighed_rows,
 )
 from labeltree.features.features import Features, Fitted, is_list
+from labeltree.features.places import (
+    Places,
+    joined_places,
+    places_of_runs,
+    places_of_words,
+    word_spans,
+)
 from labeltree.features.short_text import SHORT_TEXT, ShortText
-from labeltree.features.splitting import Batch, split_block
+from labeltree.features.splitting import Batch, split_block, texts_of
 from labeltree.features.strings import StringTable
+from labeltree.features.text_parts import TextPart, join_parts, part_of_tensors, read_part
 from labeltree.features.vectors import NORM_CODES
+from labeltree.kernels.search.rows import ready_text
+from labeltree.kernels.text.counts import FIRST_BUCKET
 from labeltree.kernels.text.rows import NORM_NONE, TF_BINARY, TF_COUNT, TF_LOG, Weighing, weigh_rows
 from labeltree.storage.space import IN_MEMORY, Space
 from labeltree.storage.tensors import take_tensor
@@ -61,6 +71,7 @@ class TextFeatures(Features):
     """
 
     input = "text"
+    has_parts = True
     norm_of_rows = NORM_NONE  # a prepared row stays as it is
 
     def __init__(
@@ -111,24 +122,35 @@ class TextFeatures(Features):
         space: Space = IN_MEMORY,
     ) -> Fitted:
         """Learn words, weights and labels from blocks, reading them once."""
-        words, labels = StringTable(), StringTable()
-        counts, chunks, collected = TokenCounts(config), list[Tokens](), LabelCollector()
-        for block in content:
-            for batch in split_block(block, config, bad_lines or BadLines()):
-                tokens = batch_tokens(batch, words.insert(batch.words, batch.n_words), config)
-                counts.add(tokens.ids, len(words))
-                chunks.append(Tokens(*(space.kept(array) for array in tokens)))
-                collected.add(labels.insert(batch.labels, batch.n_labels), batch.label_end)
+        return cls.fit_part(read_part(content, config, bad_lines, space), config, space)
+
+    @classmethod
+    def read_part(
+        cls, content: Iterable[Block], config: Config, bad_lines: BadLines, space: Space
+    ) -> dict[str, NDArray[Any]]:
+        return read_part(content, config, bad_lines, space).tensors(space)
+
+    @classmethod
+    def fit_parts(cls, parts: Iterator[Mapping[str, NDArray[Any]]], config: Config, space: Space) -> Fitted:
+        return cls.fit_part(join_parts(map(part_of_tensors, parts), space), config, space)
+
+    @classmethod
+    def fit_part(cls, part: TextPart, config: Config, space: Space = IN_MEMORY) -> Fitted:
+        """So from what was read; the tokens are let go."""
+        words, labels, chunks, Y = part
+        counts = TokenCounts(config)
+        for chunk in chunks:
+            counts.add(chunk.ids, len(words))
         columns = number_columns(words, counts, config.min_count)
         training = Training(words, columns, chunks)
         fits = [kind.fit(training, config) for kind in wanted_blocks(config)]
-        del words, counts, training
+        del words, counts, training, part
         n_rows = sum(len(chunk.row_end) for chunk in chunks)
         frequency = np.concatenate([_rows_of_columns(chunks, columns), *(fit.n_rows for fit in fits)])
         idf = _idf(config, frequency, n_rows)
         features = cls(config, columns.words, columns.column_of_bucket, idf, [fit.block for fit in fits])
         rows = weighed_rows(_training_tokens(chunks, columns, fits), features.weighing, space)
-        return Fitted(features, labels, rows, collected.rows(len(labels)))
+        return Fitted(features, labels, rows, Y)
 
     def given_rows(self, X: Any) -> SparseRows:
         if type(X) is SparseRows or is_sparse(X):
@@ -176,6 +198,58 @@ class TextFeatures(Features):
         if block == 0:
             return f"bucket {int(np.flatnonzero(self.column_of_bucket == column)[0])}"
         return self.blocks[block - 1].name(column - int(self.block_end[block - 1]), self.words)
+
+    def single(self, X: Any) -> SparseRows:
+        if not isinstance(X, str):
+            return self.given_rows(X)
+        row = self._short_row(X)
+        return self.given_rows([X]) if row is None else row
+
+    def _short_row(self, text: str) -> SparseRows | None:
+        """The row of a short text by one kernel; None where :meth:`given_rows` must make it."""
+        short = self.short_text(text)
+        n = -1 if short is None else ready_text(short[0].table, short[1])
+        if short is None or n < 0:
+            return None
+        indices, values = short[0].indices[:n].copy(), short[0].values[:n].copy()
+        return SparseRows(np.array([0, n]), indices, values, self.n_columns)
+
+    def text_of(self, X: Any) -> str | None:
+        if is_list(X) and type(X) is not SparseRows and not is_sparse(X) and len(X) == 1:
+            X = X[0]
+        return X if isinstance(X, str) else None
+
+    def places(self, text: str) -> Places:
+        """Those of the words, of runs of words, and of what blocks have; words are cut as rows are made."""
+        start, end = word_spans(text, self.config)
+        batch, word_ids = self._cut(text, len(start))
+        parts = [places_of_words(word_ids)]
+        if self.config.word_ngrams > 1:
+            tokens = batch_tokens(batch, word_ids, self.config).ids[batch.n_words :]
+            columns = self.column_of_bucket[FIRST_BUCKET - tokens]
+            parts.append(places_of_runs(columns, batch.n_words, self.config.word_ngrams))
+        for first_column, block in zip(self.block_end.tolist(), self.blocks, strict=False):
+            parts.append(block.places(batch, word_ids).shifted(first_column))
+        return Places(start, end, *joined_places(parts))
+
+    def _cut(self, text: str, n_words: int) -> tuple[Batch, NDArray[np.int32]]:
+        """The words of a text and their ids."""
+        short = self.short_text(text)
+        if short is not None and ready_text(short[0].table, short[1]) >= 0:
+            return short[0].words(n_words), short[0].word_ids(n_words)
+        batch = next(split_block(texts_to_block([text]), self.config, BadLines()))
+        return batch, self.words.find(batch.words, batch.n_words)
+
+    def read_single(
+        self, source: Source, labels: StringTable, fmt: str, bad_lines: BadLines
+    ) -> Iterator[Any]:
+        for block, rows, _ in self.read_blocks(source, labels, fmt, bad_lines):
+            texts = texts_of(block, self.config)
+            if len(texts) == rows.n_rows:
+                yield from texts
+            else:  # some rows were bad, for reasons that the texts do not tell
+                single = (take_rows(rows[:3], np.array([row])) for row in range(rows.n_rows))
+                yield from (SparseRows(*row, rows.n_columns) for row in single)
 
     def read(
         self, source: Source, labels: StringTable, fmt: str, bad_lines: BadLines

@@ -13,7 +13,15 @@ from labeltree.data.bad_lines import BadLines, shorten
 from labeltree.data.formats import FORMATS, UTF8_MARK, check_columns, detect_format, plain_format
 from labeltree.data.matrices import is_sparse, sparse_rows
 from labeltree.data.opening import Source
-from labeltree.data.rows import LabelRows, SparseRows, keep_entries, pointers, read_only
+from labeltree.data.rows import (
+    LabelRows,
+    SparseRows,
+    join_labels,
+    join_rows,
+    keep_entries,
+    pointers,
+    read_only,
+)
 from labeltree.errors import CorruptedModelError, DataError
 from labeltree.features.counting import MOST_IDF, document_frequency, inverse_document_frequency
 from labeltree.features.features import Features, Fitted
@@ -40,6 +48,7 @@ class VectorFeatures(Features):
     """
 
     input = "vectors"
+    has_parts = True
 
     def __init__(self, config: Config, n_columns: int, idf: NDArray[np.float32] = _NO_IDF) -> None:
         self.config = config
@@ -71,12 +80,43 @@ class VectorFeatures(Features):
         labels = StringTable.from_strings([str(label) for label in range(Y.n_labels)])
         return Fitted(features, labels, features._weighed(rows, idf, space), Y)
 
+    @classmethod
+    def read_part(
+        cls, content: tuple[SparseRows, LabelRows], config: Config, bad_lines: BadLines, space: Space
+    ) -> dict[str, NDArray[Any]]:
+        rows, Y = content
+        sizes = np.array([rows.n_columns, Y.n_labels], np.int64)
+        return {
+            "X.indptr": rows.indptr,
+            "X.indices": rows.indices,
+            "X.values": rows.values,
+            "Y.indptr": Y.indptr,
+            "Y.indices": Y.indices,
+            "sizes": sizes,
+        }
+
+    @classmethod
+    def fit_parts(cls, parts: Iterator[Mapping[str, NDArray[Any]]], config: Config, space: Space) -> Fitted:
+        rows, labels, sizes = list[SparseRows](), list[LabelRows](), list[NDArray[np.int64]]()
+        for part in parts:
+            sizes.append(part["sizes"])
+            n_columns, n_labels = sizes[-1].tolist()
+            rows.append(SparseRows(part["X.indptr"], part["X.indices"], part["X.values"], n_columns))
+            labels.append(LabelRows(part["Y.indptr"], part["Y.indices"], n_labels))
+        n_columns, n_labels = np.max(sizes, axis=0).tolist()
+        joined = join_rows(rows, n_columns, space), join_labels(labels, n_labels)
+        return cls.fit(joined, config, space=space)
+
     def given_rows(self, X: Any) -> SparseRows:
         if _holds_text(X):
             raise DataError(
                 f"X is text, but the model was trained on vectors; give a matrix of {self.n_columns} columns"
             )
         return sparse_rows(X, self.n_columns)
+
+    def single(self, X: Any) -> SparseRows:
+        is_flat = isinstance(X, np.ndarray) and X.ndim == 1 and X.dtype.kind in "biuf"
+        return self.given_rows(X[None, :] if is_flat else X)
 
     def prepared(self, rows: SparseRows) -> SparseRows:
         """Normalised."""

@@ -48,6 +48,26 @@ class Layout:
         table.flags.writeable = False
         return table
 
+    def replaced(self, table: NDArray[np.int64], name: str, array: NDArray[Any]) -> NDArray[np.int64]:
+        """The table with another array of the same shape for one of its own fields."""
+        place = 0
+        for other, part in self._parts.items():
+            if other == name:
+                break
+            place += part.n_rows if isinstance(part, Layout) else 1
+        row = _address(f"{self._kind.__name__}.{name}", array, self._parts[name])
+        if row[1:] != tuple(table[place, 1:].tolist()):
+            raise TypeError(f"{self._kind.__name__}.{name} must have as many entries as before")
+        changed = table.copy()
+        changed[place] = row
+        changed.flags.writeable = False
+        return changed
+
+    @property
+    def n_rows(self) -> int:
+        """Of a table."""
+        return sum(part.n_rows if isinstance(part, Layout) else 1 for part in self._parts.values())
+
     def _rows(self, fields: Mapping[str, Any]) -> Iterator[tuple[int, int, int]]:
         if fields.keys() != self._parts.keys():
             wrong = ", ".join(sorted(fields.keys() ^ self._parts.keys()))

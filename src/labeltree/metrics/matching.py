@@ -8,6 +8,7 @@ does not know: it counts as a label of its row but is never hit.
 from __future__ import annotations
 
 from collections.abc import Sequence, Set
+from functools import cached_property
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -15,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from labeltree.data.rows import LabelRows, pointers
 from labeltree.errors import DataError, ParameterError, show
+from labeltree.metrics.confusion import Confusion
 from labeltree.parameter import MOST_IDS
 
 Labels: TypeAlias = "LabelRows | Sequence[Sequence[int]] | Any"  # Any: a SciPy sparse matrix or array
@@ -38,7 +40,7 @@ class Matched:
         for k in ks:
             if isinstance(k, bool) or not isinstance(k, int | np.integer) or not 1 <= k < 1 << 31:
                 raise ParameterError(f"k must be a whole number from 1 to 2^31 - 1, but is {show(k)}")
-        self.truth = _label_rows(labels)
+        self.truth = label_rows(labels)
         self.ids = _checked_ids(ids)[:, : max(ks, default=1)]  # (n_rows, at most the largest k)
         if len(self.ids) != self.truth.n_rows:
             raise DataError(
@@ -53,6 +55,70 @@ class Matched:
         # What only some metrics need.
         self.probabilities = None if probs is None else _checked_probabilities(probs, self.ids, np.shape(ids))
         self.counts = counts  # training rows of each label, and all training rows
+        self._confusions: dict[int, Confusion] = {}
+
+    def confusion(self, k: int) -> Confusion:
+        """The first k predictions of each row as sets."""
+        if k not in self._confusions:
+            ids, hits = self.ids[:, :k], self.hits[:, :k]
+            guesses, support = self._renumbered
+            n_counts = 0 if self.counts is None else np.size(self.counts[0])
+            highest = int(self.ids.max(initial=-1))
+            self._confusions[k] = Confusion(
+                np.bincount(guesses[:, :k][hits], minlength=len(support)),
+                np.bincount(guesses[:, :k][ids >= 0], minlength=len(support)),
+                support,
+                hits.sum(axis=1, dtype=np.int64),
+                (ids >= 0).sum(axis=1, dtype=np.int64),
+                self.n_labels,
+                max(self.truth.n_labels, n_counts, highest + 1),
+            )
+        return self._confusions[k]
+
+    @cached_property
+    def _renumbered(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """The predictions, and how often labels are true, of those labels only that occur."""
+        true_ids, is_label = self.truth.indices[self.truth.indices >= 0], self.ids >= 0
+        both = np.concatenate([true_ids, self.ids[is_label]], dtype=np.int64, casting="unsafe")
+        occurring, numbers = np.unique(both, return_inverse=True)
+        support = np.bincount(numbers[: len(true_ids)], minlength=len(occurring))
+        guesses = np.full(self.ids.shape, -1, np.int64)
+        guesses[is_label] = numbers[len(true_ids) :]
+        return guesses, support
+
+
+def confusion_of_sets(sets: Labels, labels: Labels, n_labels: int | None = None) -> Confusion:
+    """Predicted sets beside the true ones. A predicted label of -1 is nothing."""
+    predicted, truth = label_rows(sets), label_rows(labels)
+    if predicted.n_rows != truth.n_rows:
+        raise DataError(
+            f"sets has {predicted.n_rows} rows, but labels {truth.n_rows}; give both for the same rows"
+        )
+    if truth.n_rows == 0:
+        raise DataError("sets and labels have no rows; there is nothing to score")
+    pairs, true_pairs = _pairs(predicted), _pairs(truth)
+    both = np.concatenate([pairs[1], true_pairs[1]])
+    width = max(predicted.n_labels, truth.n_labels, int(both.max(initial=-1)) + 1, n_labels or 0)
+    is_hit = np.isin(pairs[0] * width + pairs[1], true_pairs[0] * width + true_pairs[1], assume_unique=True)
+    occurring, numbers = np.unique(both, return_inverse=True)
+    of_sets, of_truth = np.split(numbers, [len(pairs[1])])
+    count, rows = len(occurring), truth.n_rows
+    return Confusion(
+        np.bincount(of_sets[is_hit], minlength=count),
+        np.bincount(of_sets, minlength=count),
+        np.bincount(of_truth, minlength=count),
+        np.bincount(pairs[0][is_hit], minlength=rows),
+        np.bincount(pairs[0], minlength=rows),
+        np.diff(truth.indptr),
+        width,
+    )
+
+
+def _pairs(rows: LabelRows) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Row and label of each known label."""
+    is_known = rows.indices >= 0
+    numbers = np.repeat(np.arange(rows.n_rows), np.diff(rows.indptr))
+    return numbers[is_known], rows.indices[is_known].astype(np.int64)
 
 
 def _match_rows(
@@ -101,7 +167,7 @@ def _checked_ids(ids: ArrayLike) -> NDArray[Any]:
     return array
 
 
-def _label_rows(labels: Labels) -> LabelRows:
+def label_rows(labels: Labels) -> LabelRows:
     """Any form of true labels as checked :class:`LabelRows`."""
     if isinstance(labels, LabelRows):
         return _checked_rows(labels)

@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from labeltree.errors import DataError, ParameterError, show
-from labeltree.metrics.matching import Labels, Matched, floats
-from labeltree.parameter import MOST_IDS
+from labeltree.metrics.confusion import SET_MEASURES, Confusion
+from labeltree.metrics.matching import Labels, Matched, confusion_of_sets, floats
 from labeltree.table import Entry, Table
 
 
@@ -27,6 +27,7 @@ class Metric(NamedTuple):
     at: Callable[[Matched, int], float]  # from the first k predictions of each row
     needs_counts: bool = False  # of the labels in the training data
     needs_probabilities: bool = False  # of the predictions
+    form: str = ".2f"  # of a percentage
 
     def can_measure(self, matched: Matched) -> bool:
         """Whether what it needs was given."""
@@ -34,25 +35,15 @@ class Metric(NamedTuple):
         return has_counts and (matched.probabilities is not None or not self.needs_probabilities)
 
 
-# By their keys, as in ``p@5``: in the order of `labeltree test` and its JSON.
+# By their keys, as in ``p@5``: in the order of `labeltree test` and its JSON. The measures of sets follow.
 METRICS: Table[Metric] = Table(
     p=Entry("metrics.measures:PRECISION"),
     r=Entry("metrics.measures:RECALL"),
     ndcg=Entry("metrics.measures:NDCG"),
     psp=Entry("metrics.measures:PSPRECISION"),
+    psndcg=Entry("metrics.measures:PSNDCG"),
     ece=Entry("metrics.measures:CALIBRATION_ERROR"),
 )
-
-
-class LabelTable(NamedTuple):
-    """One entry per label, over the top k of every row; NaN where a ratio is undefined."""
-
-    support: NDArray[np.int64]  # rows that have the label
-    predicted: NDArray[np.int64]  # rows for which it was predicted
-    hits: NDArray[np.int64]  # rows where both hold
-    precision: NDArray[np.float64]  # hits / predicted
-    recall: NDArray[np.float64]  # hits / support
-    mean_probability: NDArray[np.float64]  # over the rows for which it was predicted
 
 
 def precision_at(ids: ArrayLike, labels: Labels, k: int) -> float:
@@ -85,6 +76,20 @@ def psprecision_at(
     ``label_counts`` and ``n_examples`` describe the training data; an unknown label (-1) has count 0.
     """
     return _psprecision(Matched(ids, labels, (k,), counts=(label_counts, n_examples)), k, a, b)
+
+
+def psndcg_at(
+    ids: ArrayLike,
+    labels: Labels,
+    k: int,
+    label_counts: ArrayLike,
+    n_examples: int,
+    *,
+    a: float = 0.55,
+    b: float = 1.5,
+) -> float:
+    """As :func:`psprecision_at` for nDCG: what hits gain by their propensities, and the less the later."""
+    return _psndcg(Matched(ids, labels, (k,), counts=(label_counts, n_examples)), k, a, b)
 
 
 def propensities(
@@ -131,24 +136,13 @@ def evaluate(
     return {f"{key}@{k}": metric.at(matched, k) for key, metric in possible.items() for k in ks}
 
 
-def per_label(ids: ArrayLike, probs: ArrayLike, labels: Labels, n_labels: int, k: int = 5) -> LabelTable:
-    """Counts and ratios of each label in the first k columns; ``probs`` are the probabilities of ``ids``."""
-    matched = Matched(ids, labels, (k,), probs=probs)
-    assert matched.probabilities is not None
-    is_label = matched.ids >= 0
-    used = matched.probabilities[is_label]
-    truth = matched.truth.indices[matched.truth.indices >= 0]
-    highest = max(int(truth.max(initial=-1)), int(matched.ids.max(initial=-1)))
-    if not highest < n_labels <= MOST_IDS:
-        raise DataError(
-            f"label id {highest} occurs, but n_labels is {show(n_labels)}; give the model's number of labels"
-        )
-    support = np.bincount(truth, minlength=n_labels)
-    predicted = np.bincount(matched.ids[is_label], minlength=n_labels)
-    hits = np.bincount(matched.ids[matched.hits], minlength=n_labels)
-    total = np.bincount(matched.ids[is_label], weights=used, minlength=n_labels)
-    with np.errstate(invalid="ignore"):  # 0 / 0 is the NaN we want
-        return LabelTable(support, predicted, hits, hits / predicted, hits / support, total / predicted)
+def evaluate_sets(sets: Labels, labels: Labels, n_labels: int | None = None) -> dict[str, float]:
+    """All of :data:`SET_MEASURES` of predicted sets, in the forms that true labels may have.
+
+    ``n_labels`` is how many labels there are, if more than those that occur.
+    """
+    found = confusion_of_sets(sets, labels, n_labels)
+    return {key: measure.of(found) for key, measure in SET_MEASURES.items()}
 
 
 def calibration_error(ids: ArrayLike, probs: ArrayLike, labels: Labels, k: int = 5, bins: int = 15) -> float:
@@ -184,13 +178,34 @@ def _psprecision(matched: Matched, k: int, a: float = 0.55, b: float = 1.5) -> f
     weights = _inverse_propensities(matched, a, b)
     hits = matched.hits[:, :k]
     reached = float(weights[matched.ids[:, :k][hits]].sum())
-    # The best prediction: each row's k rarest labels. Sort by row, then by falling weight, and count places.
+    possible = float(_best_weights(matched, weights, k)[0].sum())
+    return reached / possible if possible > 0 else 0.0
+
+
+def _psndcg(matched: Matched, k: int, a: float = 0.55, b: float = 1.5) -> float:
+    weights = _inverse_propensities(matched, a, b)
+    hits = matched.hits[:, :k]
+    true_weights, rows, places = _best_weights(matched, weights, k)
+    n_places = max(hits.shape[1], int(places.max(initial=0)) + 1)
+    discounts = 1.0 / np.log2(np.arange(2, n_places + 2))
+    rated = np.where(hits, weights[np.where(hits, matched.ids[:, :k], -1)], 0.0)
+    # In units of a row's best nDCG, as the measure without propensities has it.
+    units = np.cumsum(discounts)[np.clip(matched.n_labels, 1, min(k, n_places)) - 1]
+    reached = float(((discounts[: hits.shape[1]] * rated).sum(axis=1) / units).sum())
+    possible = float((true_weights * discounts[places] / units[rows]).sum())
+    return reached / possible if possible > 0 else 0.0
+
+
+def _best_weights(
+    matched: Matched, weights: NDArray[np.float64], k: int
+) -> tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.int64]]:
+    """Of the best prediction, each row's k rarest labels: their weights, rows and places in the row."""
     rows = np.repeat(np.arange(len(matched.ids)), matched.n_labels)
     true_weights = weights[matched.truth.indices]
-    order = np.lexsort((-true_weights, rows))
-    place = np.arange(len(rows)) - matched.truth.indptr[rows]
-    possible = float(true_weights[order][place < k].sum())
-    return reached / possible if possible > 0 else 0.0
+    true_weights = true_weights[np.lexsort((-true_weights, rows))]
+    places = np.arange(len(rows)) - matched.truth.indptr[rows]
+    is_used = places < k
+    return true_weights[is_used], rows[is_used], places[is_used]
 
 
 def _inverse_propensities(matched: Matched, a: float, b: float) -> NDArray[np.float64]:
@@ -219,4 +234,13 @@ PRECISION = Metric("precision", _precision)
 RECALL = Metric("recall", _recall)
 NDCG = Metric("nDCG", _ndcg)
 PSPRECISION = Metric("propensity-scored P", _psprecision, needs_counts=True)
+PSNDCG = Metric("propensity-scored nDCG", _psndcg, needs_counts=True)
 CALIBRATION_ERROR = Metric("calibration error", _calibration_error, needs_probabilities=True)
+
+
+def _of_sets(of: Callable[[Confusion], float]) -> Callable[[Matched, int], float]:
+    return lambda matched, k: of(matched.confusion(k))
+
+
+for _key, _measure in SET_MEASURES.items():
+    METRICS.add(_key, Metric(_measure.title, _of_sets(_measure.of), form=_measure.form))

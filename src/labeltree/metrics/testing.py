@@ -10,14 +10,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from labeltree.data.rows import first_rows
+from labeltree.data.rows import LabelRows, SparseRows, distinct_labels, first_rows, take_rows
 from labeltree.features.reading import DataSet, LabelCounts
-from labeltree.metrics.measures import METRICS, evaluate
-from labeltree.query import Query
+from labeltree.metrics.measures import METRICS, Metric, evaluate, evaluate_sets
+from labeltree.query import ALL, NO_BEAM, SET_THRESHOLD, Query, check_set_threshold
 from labeltree.wording import align, counted, duration
 
 if TYPE_CHECKING:
     from labeltree.model import Model
+
+Found = tuple[NDArray[np.int32], NDArray[np.float32], NDArray[np.bool_]]
 
 _LEAST_TIMED_SECONDS = 0.1  # a speed measured in less says nothing
 
@@ -34,10 +36,12 @@ class Measures(Mapping[str, float]):
         ranks: Sequence[int],
         data: DataSet,
         counts: LabelCounts,
-        found: tuple[NDArray[np.int32], NDArray[np.float32], NDArray[np.bool_]],
+        found: Found,
         seconds: float,
+        threshold: float | None = SET_THRESHOLD,
     ) -> None:
         self.ranks = ranks  # rising
+        self.threshold = threshold  # labels of at least this probability are a row's set; None: a rule says
         self.data = data
         self.ids, self.probabilities, _ = found
         self.notices = counts.notices(data.name)
@@ -60,7 +64,8 @@ class Measures(Mapping[str, float]):
         return len(self._values)
 
     def lines(self) -> list[str]:
-        """The table, in percent: a row per metric and a column per k; then the rows and the speed."""
+        """The table, in percent: a row per metric, a column per k, and one for the sets of labels of at least
+        the threshold; then the rows and the speed."""
         return [*align(self._table()), self._rows_and_speed()]
 
     def __repr__(self) -> str:
@@ -74,13 +79,17 @@ class Measures(Mapping[str, float]):
         return f"<table>{table}</table><p>{notes}</p>"
 
     def _table(self) -> list[list[str]]:
-        head = ["", *(f"@{k}" for k in self.ranks)]
+        of_sets = "rule" if self.threshold is None else f"p>={self.threshold:g}"
+        head = ["", *(f"@{k}" for k in self.ranks), of_sets]
         body = [
-            [metric.title, *(f"{100 * self[f'{key}@{k}']:.2f}" for k in self.ranks)]
+            [metric.title, *(self._cell(name, metric) for name in (*(f"{key}@{k}" for k in self.ranks), key))]
             for key, metric in METRICS.items()
             if f"{key}@{self.ranks[0]}" in self
         ]
         return [head, *body]
+
+    def _cell(self, name: str, metric: Metric) -> str:
+        return f"{100 * self[name]:{metric.form}}" if name in self else ""
 
     def _rows_and_speed(self) -> str:
         text = counted(int(self["examples"]), "row")
@@ -89,13 +98,45 @@ class Measures(Mapping[str, float]):
         return text
 
 
-def measure(model: Model, data: DataSet, ranks: Sequence[int], query: Query, threads: int) -> Measures:
+def measure(
+    model: Model,
+    data: DataSet,
+    ranks: Sequence[int],
+    query: Query,
+    threads: int,
+    threshold: float = SET_THRESHOLD,
+) -> Measures:
     """Predict the labels of all rows, as many as the largest rank, and compare them with the true ones."""
+    threshold = float(check_set_threshold(threshold))
     counts = data.counts("test")
-    rows, labels = data.rows, data.labels
+    rows, labels, rule = data.rows, data.labels, query.rule
+    if rule is not None and rule.k == ALL:  # it says which labels, not in which order
+        query = query._replace(rule=None)
     model.best(first_rows(rows, 2), query, threads)  # loading machine code is no part of the speed ...
     started = time.perf_counter()  # ... and one row would go another way
     found = model.best(rows, query, threads)
     seconds = time.perf_counter() - started
     scores = evaluate(found[0], labels, ranks, model.label_counts, model.n_examples, probs=found[1])
-    return Measures(scores, ranks, data, counts, found, seconds)
+    if rule is not None:
+        decided, _ = model.decided(rows, query._replace(rule=rule, k=ALL), threads)
+        numbers = np.repeat(np.arange(rows.n_rows), np.diff(decided.indptr))
+        sets = LabelRows(*distinct_labels(numbers, decided.indices, rows.n_rows), model.n_labels)
+    else:
+        sets = _sets_above(model, rows, found, query._replace(threshold=np.float32(threshold)), threads)
+    scores |= evaluate_sets(sets, labels, model.n_labels)
+    return Measures(scores, ranks, data, counts, found, seconds, None if rule is not None else threshold)
+
+
+def _sets_above(model: Model, rows: SparseRows, found: Found, query: Query, threads: int) -> LabelRows:
+    """All labels of at least the threshold. Only rows whose k labels all are may have more of them."""
+    ids, probabilities, _ = found
+    is_in = (probabilities >= query.threshold) & (ids >= 0)
+    pairs = [(np.nonzero(is_in)[0], ids[is_in])]
+    is_full = is_in.all(axis=1)
+    if is_full.any() and ids.shape[1] < model.n_labels:
+        full = np.flatnonzero(is_full)
+        asked = query._replace(k=ALL, beam=NO_BEAM, is_bounded=False)
+        more = model.above(SparseRows(*take_rows(rows[:3], full), rows.n_columns), asked, threads)
+        pairs.append((np.repeat(full, np.diff(more.indptr)), more.indices))
+    numbers, labels = map(np.concatenate, zip(*pairs, strict=True))
+    return LabelRows(*distinct_labels(numbers, labels, rows.n_rows), model.n_labels)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
@@ -16,11 +17,12 @@ from labeltree.storage.work_dir import WorkDir
 from labeltree.tree import LabelTree, Shape
 
 if TYPE_CHECKING:
+    from labeltree.kernels.addresses import Layout
     from labeltree.kernels.search.factory import Kernels
     from labeltree.nodes.links import Link
 
 MAX_LEAVES = 64  # labels below one parent, where there are many
-Parameters: TypeAlias = Any  # a NamedTuple of arrays, of the kind's own
+Parameters: TypeAlias = Any  # a NamedTuple of arrays, of the kind's own; one is `bias` (n_nodes,)
 
 
 class Facts(NamedTuple):
@@ -51,15 +53,18 @@ class Parts(NamedTuple):
 
     def has_sound(self, number: int) -> bool:
         """Whether a part is there; one that was damaged is made again."""
-        return self.folder.read_sound(self._part(number)) is not None
+        return self.folder.read_sound(self.part(number)) is not None
 
-    def write(self, number: int, tensors: Mapping[str, NDArray[Any]]) -> None:
-        self.folder.write(self._part(number), tensors, {})
+    def write(
+        self, number: int, tensors: Mapping[str, NDArray[Any]], what: Mapping[str, Any] | None = None
+    ) -> None:
+        self.folder.write(self.part(number), tensors, what or {})
 
     def read(self, number: int) -> dict[str, NDArray[Any]]:
-        return self.folder.read(self._part(number), verify=False)[0]
+        return self.folder.read(self.part(number), verify=False)[0]
 
-    def _part(self, number: int) -> str:
+    def part(self, number: int) -> str:
+        """Its name in the folder."""
         return f"{self.name}-{number:04}"
 
 
@@ -105,6 +110,7 @@ class Search(NamedTuple):
     """Nodes as the kernels search them."""
 
     kernels: Callable[[Any], Kernels]  # of a link of kernels/links.py
+    layout: Layout
     table: NDArray[np.int64]  # the addresses of the arrays, which must live as long as it
     fields: dict[str, Any]  # these, and the numbers beside them
 
@@ -175,3 +181,25 @@ class NodeKind(ABC):
     @abstractmethod
     def search(self, tree: LabelTree, parameters: Parameters, n_features: int) -> Search:
         """What searches these nodes."""
+
+    def label_probability(self, parameters: Parameters, log_probability: float) -> float:
+        """Of a label whose path has this log-probability, in 64 bits: as a search, which rounds, tells it."""
+        return math.exp(log_probability)
+
+    # For explanations. A node's score is its bias and w·x, whatever a kind keeps of w.
+
+    @abstractmethod
+    def weights(
+        self, search: Search, first: NDArray[np.int32], count: NDArray[np.int32], columns: NDArray[np.int32]
+    ) -> NDArray[np.floating[Any]]:
+        """(sum of count, len(columns)) the weights of ranges of siblings, one after another."""
+
+    @abstractmethod
+    def combined_weights(
+        self, search: Search, first: int, coefficients: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        """(n_features,) the sum of the weights of siblings, from ``first`` on, times these coefficients."""
+
+    @abstractmethod
+    def likeness(self, search: Search, first: int, n: int, node: int) -> NDArray[np.float64]:
+        """(n,) the cosines of the weights of n siblings with those of a node; 0 where one has none."""

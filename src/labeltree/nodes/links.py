@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from labeltree.kernels.links import Logistic, NormalizedLogistic, Softmax
 from labeltree.nodes.biases import initial_bias, softmax_bias
+from labeltree.nodes.shares import Shared, share_logistic, share_softmax
 from labeltree.tree import LabelTree
 
 FirstBias = Callable[[NDArray[np.float64], LabelTree, float], NDArray[np.float32]]
@@ -31,6 +32,10 @@ class Link(NamedTuple):
     first_bias: FirstBias
     # The loss of so many sparse siblings, where the config names this one; None: sparse nodes cannot have it.
     sparse_loss: Callable[[str, int], str] | None = None
+    # How a change of scores is shared out (nodes/shares.py), and whether that takes the scores of all
+    # siblings; None: predictions cannot be explained.
+    share: Callable[..., Shared] | None = None
+    needs_siblings: bool = False
 
 
 def _bias_of_siblings(node_weight: NDArray[np.float64], tree: LabelTree, total: float) -> NDArray[np.float32]:
@@ -46,5 +51,14 @@ def _loss_of_siblings(loss: str, n_children: int) -> str:
 
 
 # A logistic for each node; a softmax over siblings, which is normalised as it is.
-PLT = Link("plt", False, Logistic(), NormalizedLogistic(), initial_bias, _loss_of_nodes)
-HSM = Link("hsm", True, Softmax(), Softmax(), _bias_of_siblings, _loss_of_siblings)
+PLT = Link("plt", False, Logistic(), NormalizedLogistic(), initial_bias, _loss_of_nodes, share_logistic)
+HSM = Link(
+    "hsm",
+    True,
+    Softmax(),
+    Softmax(),
+    _bias_of_siblings,
+    _loss_of_siblings,
+    share_softmax,
+    needs_siblings=True,
+)

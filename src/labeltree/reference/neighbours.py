@@ -71,9 +71,7 @@ def find(
     weight: NDArray[np.float32], n: int,
 ) -> list[Neighbour]:  # fmt: skip
     """The n most similar rows of a row, most similar first, ties to the lower row."""
-    scale = (1 << 16) / max(float(np.sqrt(np.square(values, dtype=np.float64).sum())), 1e-300)
-    weights = {int(c): int(float(v) * scale) for c, v in zip(columns, values, strict=True) if v > 0}
-    weights = {column: own for column, own in weights.items() if own > 0}
+    weights = _weights(columns, values)
     sums: dict[int, int] = {}  # by the row that was first found first
     for column in _lists_to_read(entries, weights):
         for row, level in sorted(entries.listed[column].items()):
@@ -85,6 +83,28 @@ def find(
                 sums[row] += weights[column] * entries.values[entries.frequent[column][row]] >> 16
     found = [Neighbour(row, sums[row]) for row in candidates if weight[row] > 0]
     return sorted(found, key=lambda each: (-each.similarity, each.row))[:n]
+
+
+def shared(
+    entries: Entries, columns: NDArray[np.int32], values: NDArray[np.float32], rows: Sequence[int]
+) -> NDArray[np.int64]:
+    """(n_rows, n_entries) what each entry of a row adds to its similarity with these training rows."""
+    weights, out = _weights(columns, values), np.zeros((len(rows), len(columns)), np.int64)
+    listed = _lists_to_read(entries, weights)
+    for entry, column in enumerate(columns.tolist()):
+        of_rows = entries.listed.get(column, {}) if column in listed else entries.frequent.get(column, {})
+        for place, row in enumerate(rows):
+            if row in of_rows and column in weights:
+                amount = weights[column] * entries.values[of_rows[row]] >> 16
+                out[place, entry] = max(amount, int(column in listed))
+    return out
+
+
+def _weights(columns: NDArray[np.int32], values: NDArray[np.float32]) -> dict[int, int]:
+    """Of the columns of a row that count, in whole numbers."""
+    scale = (1 << 16) / max(float(np.sqrt(np.square(values, dtype=np.float64).sum())), 1e-300)
+    weights = {int(c): int(float(v) * scale) for c, v in zip(columns, values, strict=True) if v > 0}
+    return {column: own for column, own in weights.items() if own > 0}
 
 
 def _lists_to_read(entries: Entries, weights: Mapping[int, int]) -> list[int]:

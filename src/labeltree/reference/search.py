@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -113,15 +113,25 @@ def combined(of_experts: Sequence[Array], weights: Sequence[float], map: Sequenc
     return 1.0 / (1.0 + np.exp(-bent(log_odds, map[3:])))
 
 
-def top_k(probabilities: Array, k: int, threshold: float = 0.0) -> tuple[list[int], list[float]]:
+def top_k(
+    probabilities: Array, k: int, threshold: float = 0.0, allowed: Collection[int] | None = None
+) -> tuple[list[int], list[float]]:
     """The k most probable labels that reach the threshold, best first, of equal ones the lower label first.
 
-    Where there are fewer the label is -1 and its probability 0.
+    Where there are fewer the label is -1 and its probability 0. With a mask only ``allowed`` labels count.
     """
-    order = sorted(range(len(probabilities)), key=lambda label: (-probabilities[label], label))
+    order = sorted(
+        range(len(probabilities)) if allowed is None else allowed,
+        key=lambda label: (-probabilities[label], label),
+    )
     best = [label for label in order if probabilities[label] >= threshold][:k]
     n_missing = k - len(best)
     return best + [-1] * n_missing, [float(probabilities[label]) for label in best] + [0.0] * n_missing
+
+
+def weighted(probabilities: Array, weights: Array, summands: Array) -> Array:
+    """(n_labels,) the value of each label to a rule: a·P + b."""
+    return weights * probabilities + summands
 
 
 def labels_above(probabilities: Array, threshold: float) -> list[int]:
@@ -183,14 +193,30 @@ def _best_of(met: list[tuple[float, int]], k: int) -> list[tuple[int, float]]:
     return [(label, math.exp(-cost)) for cost, label in sorted(met)[:k]]
 
 
-def beam_search(tree: LabelTree, conditionals: Array, k: int, beam: int) -> list[tuple[int, float]]:
+def open_nodes(tree: LabelTree, allowed: Collection[int]) -> set[int]:
+    """Nodes on the path of an allowed label: a mask leaves out all others."""
+    nodes = set[int]()
+    for label in allowed:
+        node = int(tree.leaf_of_label[label])
+        while node >= 0:
+            nodes.add(node)
+            node = int(tree.parent[node])
+    return nodes
+
+
+def beam_search(
+    tree: LabelTree, conditionals: Array, k: int, beam: int, allowed: Collection[int] | None = None
+) -> list[tuple[int, float]]:
     """The k most probable of the labels met when of each level only the ``beam`` best inner nodes are opened.
 
-    Equal nodes and equal labels: the lower ones. Leaves take no places of the beam.
+    Equal nodes and equal labels: the lower ones. Leaves take no places of the beam, nor do nodes that a mask
+    leaves out.
     """
     met: list[tuple[float, int]] = []
+    kept = open_nodes(tree, range(tree.n_labels) if allowed is None else allowed)
     level = [(-conditionals[0], 0)]
     while level:
+        level = [(cost, node) for cost, node in level if node in kept]
         met += [(cost, int(tree.label[node])) for cost, node in level if tree.n_children[node] == 0]
         inner = sorted((cost, node) for cost, node in level if tree.n_children[node] > 0)
         level = []

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from labeltree import __version__
 from labeltree.config import BY_DATA, Config, parameters
+from labeltree.decisions.rule import Rule, rule_from_saved
 from labeltree.errors import CorruptedModelError, ModelFileError, NewerModelError, ParameterError, show
 from labeltree.experts import EXPERTS
 from labeltree.experts.combination import Combination
@@ -41,6 +42,7 @@ class Parts(NamedTuple):
     combination: Combination
     card: Mapping[str, str]
     version: str | None  # of the labeltree that wrote the file; older files do not say
+    rule: Rule | None = None  # that the model was tuned with
 
 
 def write_parts(path: str | Path, parts: Parts) -> None:
@@ -59,8 +61,11 @@ def write_parts(path: str | Path, parts: Parts) -> None:
         "features": parts.features.input,
         "n_examples": parts.n_examples,
         "card": check_card(parts.card),
+        **({} if parts.rule is None else {"rule": parts.rule.metadata()}),
         "version": __version__,
     }
+    if parts.rule is not None:
+        tensors |= parts.rule.tensors()
     write_model(path, tensors, metadata)
 
 
@@ -111,7 +116,7 @@ def _assemble(tensors: dict[str, NDArray], metadata: dict[str, Any]) -> Parts:
     return Parts(
         config=config, features=features, labels=labels, label_counts=counts,
         n_examples=metadata["n_examples"], experts=experts, combination=combination, card=card,
-        version=version,
+        version=version, rule=rule_from_saved(metadata.get("rule"), tensors, len(labels)),
     )  # fmt: skip
 
 

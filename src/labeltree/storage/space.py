@@ -34,6 +34,10 @@ class Space:
     def is_on_disk(self) -> bool:
         return False
 
+    def most_bytes(self, wanted: int) -> int:
+        """Of memory that are taken where so many would be."""
+        return wanted
+
     def empty(self, shape: int | tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
         """An array for the work of the moment."""
         return np.empty(shape, dtype)
@@ -70,7 +74,7 @@ class MappedSpace(Space):
     def __init__(self, folder: str | os.PathLike[str], max_memory: int = 0) -> None:
         """``max_memory`` is of the process, without what it maps of files; 0: no limit."""
         self.folder, self.max_memory = Path(folder), max_memory
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # an array may be let go, by the collector, while it is held
         self._in_use = 0  # bytes of living arrays of `empty` and `zeros`
         self._others = 0  # of memory besides
         self._segment: mmap.mmap | None = None
@@ -79,6 +83,9 @@ class MappedSpace(Space):
     @property
     def is_on_disk(self) -> bool:
         return True
+
+    def most_bytes(self, wanted: int) -> int:
+        return min(wanted, int(self.max_memory * (1 - _MARGIN))) if self.max_memory else wanted
 
     def empty(self, shape: int | tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
         return self._working(shape, dtype, np.empty)

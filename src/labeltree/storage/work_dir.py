@@ -11,11 +11,11 @@ import json
 import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from numpy.typing import NDArray
 
-from labeltree.errors import ModelFileError, WorkDirError, show
+from labeltree.errors import ModelFileError, TrainingError, WorkDirError, show
 from labeltree.storage.container import read_model, write_model
 from labeltree.storage.files import lock_file, write_whole
 from labeltree.storage.space import disk_error
@@ -24,6 +24,7 @@ _MANIFEST = "work.json"
 _LOCK = "lock"
 _SUFFIX = ".part"
 _FORMAT = 1
+_SHOWN = 5  # differences in a message
 
 Tensors = dict[str, NDArray[Any]]
 
@@ -54,15 +55,17 @@ class WorkDir:
         found, wanted = self.manifest, {"format": _FORMAT, **json.loads(json.dumps(key))}
         if found == wanted:
             return
-        if found:
-            told = "; ".join(_differences(found, wanted))
+        has_results = any(self.path.glob(f"*{_SUFFIX}"))
+        if found and has_results:  # one that ended before it had any, as its data was bad, is nothing to lose
+            different = list(_differences(found, wanted))
+            told = "; ".join([*different[:_SHOWN], *["..."] * (len(different) > _SHOWN)])
             raise WorkDirError(
                 f"{self.path}: holds the work of another training ({told}); run the command that it was "
                 "begun with, choose another work dir, or remove it"
             )
         try:
             self.path.mkdir(parents=True, exist_ok=True)
-            if any(self.path.glob(f"*{_SUFFIX}")):
+            if has_results:
                 raise WorkDirError(f"{self.path}: has results, but no {_MANIFEST}; choose another work dir")
             write_whole(self.path / _MANIFEST, [json.dumps(wanted, sort_keys=True).encode()])
         except OSError as error:
@@ -71,17 +74,29 @@ class WorkDir:
     @contextlib.contextmanager
     def alone(self) -> Iterator[None]:
         """Nobody else trains here meanwhile."""
-        with contextlib.ExitStack() as stack:
-            try:
-                self.path.mkdir(parents=True, exist_ok=True)
-                file = stack.enter_context(open(self.path / _LOCK, "wb"))
-            except OSError as error:
-                raise disk_error(self.path, error) from error
-            if lock_file(file.fileno()) is False:
-                raise WorkDirError(
-                    f"{self.path}: another process trains here; wait for it, or choose another work dir"
-                )
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+            file = self._locked()
+        except OSError as error:
+            raise disk_error(self.path, error) from error
+        if file is None:
+            raise WorkDirError(
+                f"{self.path}: another process trains here; wait for it, or choose another work dir"
+            )
+        with file:
             yield
+
+    def _locked(self) -> IO[bytes] | None:
+        """The file by which others know that someone trains here; None if it is another one's."""
+        while True:
+            file = (self.path / _LOCK).open("wb")
+            if lock_file(file.fileno()) is False:
+                file.close()
+                return None
+            with contextlib.suppress(FileNotFoundError):
+                if os.path.samestat(os.fstat(file.fileno()), os.stat(self.path / _LOCK)):
+                    return file
+            file.close()  # who had it before has removed it, so that it would keep nobody away
 
     def has(self, name: str) -> bool:
         return self._file(name).exists()
@@ -101,7 +116,8 @@ class WorkDir:
             return read_model(self._file(name), verify=verify, private=True)
         except ModelFileError as error:
             raise WorkDirError(
-                f"{self._file(name)}: cannot be used ({error}); remove it and run the same command again"
+                f"{self._file(name)}: cannot be used ({error}); remove it, and run the command that made it "
+                "again"
             ) from error
 
     def read_sound(self, name: str) -> tuple[Tensors, dict[str, Any]] | None:
@@ -111,11 +127,22 @@ class WorkDir:
         except WorkDirError:
             return None
 
-    def remove(self) -> None:
-        """All that was kept here; the folder too, if nothing else is in it."""
-        with contextlib.suppress(OSError):
-            for file in [*self.path.glob(f"*{_SUFFIX}"), self.path / _MANIFEST, self.path / _LOCK]:
+    def forget(self) -> None:
+        """Remove all results: nobody knows any more what they were made from."""
+        try:
+            for file in self.path.glob(f"*{_SUFFIX}"):
                 file.unlink(missing_ok=True)
+        except OSError as error:
+            raise disk_error(self.path, error) from error
+
+    def remove(self) -> None:
+        """All that was kept here; the folder too, if nothing else is in it. Not if someone trains here."""
+        if not self.path.is_dir():
+            return
+        with contextlib.suppress(OSError, TrainingError), self.alone():
+            self.forget()
+            for name in (_MANIFEST, _LOCK):
+                (self.path / name).unlink(missing_ok=True)
             self.path.rmdir()
 
     def _file(self, name: str) -> Path:

@@ -64,12 +64,11 @@ def read_training_data(
     data are an error.
     """
     if are_files(X):
-        if Y is not None or label_names is not None:
-            raise DataError("Y and label_names must be None when X is a file, whose lines have the labels")
+        check_labels_of_files(Y, label_names)
         files = find_files(X)
         bad_lines = BadLines(skip=skip_bad_lines)
         data = _read_files(files, config, reading.check(), bad_lines, progress, given, space)
-        place = f"{files[0]}: " if len(files) == 1 else f"{files[0]} and {len(files) - 1} more: "
+        place = place_of(files)
     elif Y is None and is_source(X):
         data = _read_source(X, config, reading, skip_bad_lines, label_names, given, space)
         place = "X: "
@@ -77,6 +76,22 @@ def read_training_data(
         check_in_memory(reading, skip_bad_lines)
         data = _read_memory(X, Y, config, label_names, given, space)
         place = ""
+    return check_trainable(data, place, config)
+
+
+def check_labels_of_files(Y: Any, label_names: Any) -> None:
+    """Files have them: refuse others."""
+    if Y is not None or label_names is not None:
+        raise DataError("Y and label_names must be None when X is a file, whose lines have the labels")
+
+
+def place_of(files: Sequence[str]) -> str:
+    """For messages about all of them."""
+    return f"{files[0]}: " if len(files) == 1 else f"{files[0]} and {len(files) - 1} more: "
+
+
+def check_trainable(data: TrainingData, place: str, config: Config) -> TrainingData:
+    """Refuse data without rows or labels; tell of lines that were skipped."""
     if data.X.n_rows == 0:
         raise DataError(f"{place}no rows to train on")
     if len(data.Y.indices) == 0:
@@ -122,14 +137,24 @@ def _contents(
     """Of each file."""
     yield found.content(first, bad_lines)
     for source, own in others:
-        if own.input != found.input:
-            if empty := [each.name for each in (first, source) if not each.first_bytes]:
-                raise DataError(f"{empty[0]}: an empty file, which does not tell its format; remove it")
-            raise DataError(
-                f"{source.name}: a file of format {own.name}, but {first.name} has the format {found.name}: "
-                "texts and vectors cannot be trained on together; give files of one kind"
-            )
+        both = (first.name, found.name), (source.name, own.name)
+        check_same_input(*both, not source.first_bytes, not first.first_bytes)
         yield own.content(source, bad_lines)
+
+
+def check_same_input(
+    first: tuple[str, str], other: tuple[str, str], is_empty: bool, first_is_empty: bool = False
+) -> None:
+    """Refuse files, given with their formats, that hold different things: texts and vectors."""
+    if FORMATS[first[1]].input == FORMATS[other[1]].input:
+        return
+    if is_empty or first_is_empty:
+        name = first[0] if first_is_empty else other[0]
+        raise DataError(f"{name}: an empty file, which does not tell its format; remove it")
+    raise DataError(
+        f"{other[0]}: a file of format {other[1]}, but {first[0]} has the format {first[1]}: "
+        "texts and vectors cannot be trained on together; give files of one kind"
+    )
 
 
 def _read_memory(

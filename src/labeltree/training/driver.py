@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from labeltree.config import AskedConfig, Config, ask_config
+from labeltree.config import AskedConfig, Config, ask_config, without_unused_blocks
 from labeltree.data.files import are_files, find_files
 from labeltree.data.formats import Reading
 from labeltree.data.memory import row_weights
@@ -28,7 +28,7 @@ from labeltree.parallel import Pool
 from labeltree.storage.card import check_card
 from labeltree.storage.work_dir import WorkDir
 from labeltree.training.cluster import check_client
-from labeltree.training.data import TrainingData, read_training_data, with_labels
+from labeltree.training.data import TrainingData, check_labels_of_files, read_training_data, with_labels
 from labeltree.training.kept_rows import (
     ROWS,
     keep_rows,
@@ -39,6 +39,7 @@ from labeltree.training.kept_rows import (
 )
 from labeltree.training.means import Means, open_means
 from labeltree.training.needs import Estimate, estimate_needs
+from labeltree.training.parsing import can_read_in_parts, read_in_parts
 from labeltree.training.progress import listeners
 from labeltree.trees import BUILDERS, FROM_FILE, check_tree
 
@@ -87,8 +88,8 @@ def train(
     workers of ``client``, of ``dask.distributed``, train nodes; all must see the work dir. The model is the
     same, byte for byte.
     """
-    config, given = _merge_config(config, preset, parameters)
-    _check_choices(config)
+    config, given = merge_config(config, preset, parameters)
+    check_choices(config)
     card = check_card({} if card is None else card)
     _check_listeners(callback, progress)
     reading = Reading(format, text_column, labels_column, label_separator)
@@ -167,18 +168,27 @@ def _read(
     X, files = source.X, None
     if work is not None:
         if are_files(X):
+            check_labels_of_files(source.Y, source.label_names)
             X = files = with_standard_input(find_files(X), work.folder.path)
         work.folder.begin(training_key(config, files, source.sample_weight, source[4:]))
         if files is not None and work.folder.has(ROWS):
             return _of_work(work.folder, config)
-    data = read_training_data(
-        X, source.Y, config, source.reading, source.skip_bad_lines, source.label_names,
-        lambda fraction: report(stage("read", config, fraction)), asked.given, means.pool.space,
-    )  # fmt: skip
+
+    def tell(fraction: float) -> None:
+        report(stage("read", config, fraction))
+
+    how, skip = source.reading, source.skip_bad_lines
+    if work is not None and files is not None and can_read_in_parts(files, asked, how.check()):
+        data = read_in_parts(files, config, how, skip, work, means.pool, tell)
+    else:
+        names, space = source.label_names, means.pool.space
+        data = read_training_data(X, source.Y, config, how, skip, names, tell, asked.given, space)
     data, rows = _usable_rows(data, config, source.sample_weight)
     if work is None:
         return data, rows
     if not work.folder.has(ROWS):
+        if files is None:  # results may be those of other rows, as no digest of a file tells
+            work.folder.forget()
         keep_rows(work.folder, data, rows.weight)
     elif not same_rows(work.folder, data, rows.weight):
         raise WorkDirError(
@@ -194,7 +204,7 @@ def _of_work(folder: WorkDir, config: Config) -> tuple[TrainingData, TrainingRow
     return data, data.training_rows(weight)
 
 
-def _check_choices(config: Config) -> None:
+def check_choices(config: Config) -> None:
     """What does not go together is better found before the data is read."""
     check_tree(config.tree)
     link = LINKS[config.link]
@@ -277,8 +287,8 @@ def estimate(
     **parameters: Any,
 ) -> Estimate:
     """Read the data and say what training on it would need, after training a small part of it."""
-    config, given = _merge_config(config, preset, parameters)
-    _check_choices(config)
+    config, given = merge_config(config, preset, parameters)
+    check_choices(config)
     reading = Reading(format, text_column, labels_column, label_separator)
     with Pool(threads) as pool:
         data = read_training_data(X, Y, config, reading, skip_bad_lines, given=given)
@@ -286,7 +296,17 @@ def estimate(
         return estimate_needs(data, make_job(data, rows, config, pool), closely=True)
 
 
-def _merge_config(
+def merge_config(
+    config: Config | AskedConfig | None,
+    preset: str | None = None,
+    parameters: Mapping[str, Any] | None = None,
+) -> AskedConfig:
+    """What a training is asked for, however it was said."""
+    merged = _asked(config, preset, dict(parameters or {}))
+    return merged._replace(config=without_unused_blocks(merged.config))
+
+
+def _asked(
     config: Config | AskedConfig | None, preset: str | None, parameters: dict[str, Any]
 ) -> AskedConfig:
     if isinstance(config, AskedConfig) and not parameters and preset is None:

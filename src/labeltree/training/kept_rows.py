@@ -28,7 +28,7 @@ from labeltree.trees import BUILDERS
 ROWS = "rows"
 IN_MEMORY_INPUT = "in memory"
 
-_STANDARD_INPUT = "standard-input.part"
+_STANDARD_INPUT = "standard-input"
 _AT_ONCE = 1 << 20
 
 

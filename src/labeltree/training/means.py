@@ -51,12 +51,14 @@ def open_means(
 
 def check_folder(work_dir: Any) -> Path:
     """The path of a folder that may be there already."""
-    if not isinstance(work_dir, (str, os.PathLike)) or not str(work_dir):
+    is_name = isinstance(work_dir, (str, os.PathLike)) and str(work_dir) and "\0" not in str(work_dir)
+    if not is_name:
         raise ParameterError(f"work_dir must be the path of a folder, but is {show(work_dir)}")
     path = Path(work_dir)
     try:
-        if path.exists() and not path.is_dir():
-            raise ParameterError(f"work_dir {path}: is a file; give a folder")
-    except (OSError, ValueError) as error:
-        raise disk_error(path, OSError(str(error))) from error
+        is_file = path.exists() and not path.is_dir()
+    except OSError as error:
+        raise disk_error(path, error) from error
+    if is_file:
+        raise ParameterError(f"work_dir {path}: is a file; give a folder")
     return path

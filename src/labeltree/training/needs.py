@@ -14,6 +14,9 @@ from labeltree.experts.job import TrainingJob
 from labeltree.training.data import TrainingData
 
 _PROCESS_BYTES = 150_000_000  # Python, NumPy, Numba and its kernels
+# Of the bytes that are kept, what a work dir needs: finished parts, and what is assembled of them, both with
+# what was trained without the held-out rows.
+_ON_DISK = 2.5
 
 
 class Estimate(NamedTuple):
@@ -28,6 +31,7 @@ class Estimate(NamedTuple):
     peak_bytes: int
     cpu_seconds: float  # on one core; NaN where nothing is known
     times_of_default: float = 1.0  # how many times as long as with the default tree
+    disk_bytes: int = 0  # beside the model, while it is trained; 0 where all is in memory
 
 
 def estimate_needs(data: TrainingData, job: TrainingJob, *, closely: bool = False) -> Estimate:
@@ -38,6 +42,12 @@ def estimate_needs(data: TrainingData, job: TrainingJob, *, closely: bool = Fals
     file_bytes = sum(of_kind.file_bytes for of_kind in needs)
     names = sum(array.nbytes for array in data.labels.tensors())
     vocabulary = sum(array.nbytes for array in data.features.tensors().values())
+    training_bytes, space = max(of_kind.training_bytes for of_kind in needs), job.pool.space
+    if space.is_on_disk:  # as are the rows, and what is kept
+        peak_bytes = space.most_bytes(_PROCESS_BYTES + names + vocabulary + training_bytes - kept_bytes)
+        disk_bytes = int(data_bytes + _ON_DISK * kept_bytes)
+    else:
+        peak_bytes, disk_bytes = _PROCESS_BYTES + data_bytes + kept_bytes + training_bytes, 0
     return Estimate(
         n_rows=data.X.n_rows,
         n_features=data.X.n_columns,
@@ -45,7 +55,8 @@ def estimate_needs(data: TrainingData, job: TrainingJob, *, closely: bool = Fals
         data_bytes=data_bytes,
         parameter_bytes=kept_bytes,
         model_bytes=file_bytes + names + vocabulary,
-        peak_bytes=_PROCESS_BYTES + data_bytes + kept_bytes + max(of.training_bytes for of in needs),
+        peak_bytes=peak_bytes,
         cpu_seconds=sum(of_kind.cpu_seconds for of_kind in needs),
         times_of_default=max(of_kind.times_of_default for of_kind in needs),
+        disk_bytes=disk_bytes,
     )

@@ -177,6 +177,8 @@ def _widget_class() -> Any:
 def estimate_text(estimate: Estimate) -> str:
     """``Estimated: 1.2 GB of memory, 25 s on one core.`` How large the model will be only --dry-run knows."""
     text = f"Estimated: {size(estimate.peak_bytes)} of memory"
+    if estimate.disk_bytes:
+        text += f", {size(estimate.disk_bytes)} on the disk"
     if math.isfinite(estimate.cpu_seconds):
         text += f", {duration(estimate.cpu_seconds)} on one core"
     if estimate.times_of_default >= _MUCH_LONGER:

@@ -49,6 +49,7 @@ def jobs() -> dict[str, Callable[[], None]]:
         "ensembles": _ensembles,
         "neighbours": _neighbours,
         "forest": _forest,
+        "decisions": _decide,
         "formats": _formats,
     }
 
@@ -114,7 +115,22 @@ def _ensembles() -> None:
 def _neighbours() -> None:
     model = _train(neighbours=5)
     model.neighbours(_TEXTS[:1], 1)
+    model.explain(_TEXTS[0])
+    _index_frequent_columns()
     pickle.loads(pickle.dumps(model)).predict(_TEXTS[:2], 1)
+
+
+def _index_frequent_columns() -> None:
+    """So many rows that a list of those with a column would be too long."""
+    import numpy as np
+
+    from labeltree.data.rows import LabelRows, SparseRows
+    from labeltree.experts.neighbours_index import MEAN_POSTINGS, build_index
+
+    n = MEAN_POSTINGS + 2
+    columns, ones = np.tile(np.array([0, 1, 0, 2], np.int32), n // 2), np.ones(2 * n, np.float32)
+    X = SparseRows(2 * np.arange(n + 1), columns, ones, 3)
+    build_index(X, LabelRows(np.zeros(n + 1, np.int64), np.empty(0, np.int32), 1), ones[:n])
 
 
 def _forest() -> None:
@@ -133,6 +149,16 @@ def _forest() -> None:
     forest.leaves(rows[:3])
     listing = [*model.experts, *_train(trees=0, neighbours=5).experts]
     best_of_rows(Ensemble(listing, equal_weights(len(listing))), rows, make_query(1), 1)
+
+
+def _decide() -> None:
+    """For rows together."""
+    import numpy as np
+    from scipy.sparse import csr_matrix
+
+    from labeltree.decisions.batch import decide
+
+    decide(csr_matrix(np.full((2, 2), 0.5, np.float32)), measure="macro-f1@1")
 
 
 def _formats() -> None:
@@ -264,7 +290,12 @@ def _ask(model: Model, **how: Any) -> None:
 
 
 def _ask_otherwise(model: Model, **how: Any) -> None:
-    rows = _vectors(model)
+    import numpy as np
+
+    from labeltree.decisions.rule import RankingRule
+
+    rows, ones = _vectors(model), np.ones(model.n_labels, np.float32)
+    model.predict(rows, 1, rule=RankingRule("p@1", 1, ones, 0 * ones), **how)
     for X in (rows, rows[:1]):
         model.predict(X, 1, **how)
         model.predict(X, 1, search="beam", **how)

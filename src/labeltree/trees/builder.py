@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from labeltree.config import Config
 from labeltree.data.rows import TrainingRows
+from labeltree.nodes.kind import Parts
 from labeltree.parallel import Pool
 from labeltree.tree import LabelTree, Shape
 from labeltree.trees import BUILDERS
@@ -25,6 +26,7 @@ class TreeInput(NamedTuple):
     config: Config  # resolved (NodeKind.resolve): its arity is known
     pool: Pool
     report: Callable[[float], None] = _tell_nobody  # the part that is done, for builders that take long
+    parts: Parts | None = None  # where what it is prepared from may be made
 
 
 class TreeBuilder(ABC):

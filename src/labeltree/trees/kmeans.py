@@ -203,7 +203,7 @@ def _gather_group(profiles: SparseRows, members: NDArray[np.int32], space: Space
 class _KMeans(TreeBuilder):
     def prepare(self, given: TreeInput) -> SparseRows:
         X, Y, _ = given.rows
-        return label_profiles(X, Y, given.pool, ENTRIES_PER_LABEL, given.config.profiles)
+        return label_profiles(X, Y, given.pool, ENTRIES_PER_LABEL, given.config.profiles, given.parts)
 
     def build(self, given: TreeInput, seed: int, prepared: Any) -> LabelTree:
         config = given.config

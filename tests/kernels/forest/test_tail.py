@@ -19,8 +19,8 @@ X, Y, WEIGHT, DENSE = random_problem(N_ROWS, N_COLUMNS, N_LABELS, seed=9)
 
 
 def forest_of(config: Config, without: np.ndarray = NONE) -> ForestExpert:
-    grow = Grower(TrainingRows(X, Y, WEIGHT), config, N_COLUMNS)
-    return grow.expert([grow.grow(number, NONE) for number in range(3)], without, POOL)
+    grow = Grower(TrainingRows(X, Y, WEIGHT), config, N_COLUMNS).without(without)
+    return grow.expert([grow.grow(number) for number in range(3)], POOL)
 
 
 def mean_rows(without: np.ndarray = NONE) -> list[dict[int, float]]:
@@ -92,3 +92,14 @@ def test_labels_count_by_their_inverse_propensity() -> None:
     np.testing.assert_allclose(tail.weight, gains / gains.max(), rtol=1e-6)
     assert not len(tail.amount)
     assert np.array_equal(label_gains(Y, WEIGHT, make_config({"forest": 3})), np.ones(N_LABELS))
+
+
+def test_what_labels_count_does_not_know_rows_that_are_left_out() -> None:
+    """They judge the trees: a label that they alone have must count as one without rows."""
+    config = make_config({"trees": 0, "forest": 3, "forest_propensity": True})
+    left_out = np.arange(30)
+    grow, weight = Grower(TrainingRows(X, Y, WEIGHT), config, N_COLUMNS), WEIGHT.copy()
+    weight[left_out] = 0.0
+    without = grow.without(left_out)
+    np.testing.assert_array_equal(without.gains, label_gains(Y, weight, config))
+    assert not np.array_equal(without.gains, grow.gains)

@@ -34,7 +34,7 @@ def test_kernels_are_made_once_for_each_kind_and_link() -> None:
     functions = [kernel.py_func for kernels in made for kernel in kernels]
     names = [function.__name__ for function in functions]
     assert names[:2] == ["dense_logistic_topk", "dense_logistic_topk_row"]
-    assert len(set(names)) == len({function.__qualname__ for function in functions}) == 42
+    assert len(set(names)) == len({function.__qualname__ for function in functions}) == 48
 
 
 def test_what_a_closure_holds_is_part_of_its_code() -> None:

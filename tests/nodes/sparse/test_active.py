@@ -100,7 +100,7 @@ def test_few_examples_have_a_part() -> None:
     config = Config(solver="active", C=1.0, l1=0.1, bias=1.0, max_iterations=60, calibrate=False)
     plan = plan_of(separable(3000, 60), config)
     task = gather(plan, numbers_of(plan)[-1], Scratch(plan))
-    examples, features, positive_weight, _ = task.material
+    examples, features, positive_weight = task.material[:3]
     positive, first = _by_child(examples, len(positive_weight))
     columns, work = _by_feature(examples, len(features)), _blank_work(examples, len(features))
     way = solver_of(plan.config)

@@ -58,7 +58,7 @@ def _make_scratch(n_rows, n_columns, n_labels):
 
 @inlined
 def _columns_of(examples, members, begin, end, scratch):
-    """Those that occur, sorted."""
+    """Those that occur, in the order of their first rows."""
     indptr, indices, place, columns = examples.indptr, examples.indices, scratch.place, scratch.columns
     n = 0
     for k in range(begin, end):
@@ -69,7 +69,7 @@ def _columns_of(examples, members, begin, end, scratch):
                 n += 1
     for j in range(n):
         place[columns[j]] = 0
-    return np.sort(columns[:n])
+    return columns[:n]
 
 
 @inlined
@@ -93,16 +93,23 @@ def _enlarged(array, n):
 
 @inlined
 def _round_weights(weights, columns, scale, least, n, out_ids, out_amounts):
-    """Write bytes behind the first n entries, and leave what they stand for in ``weights``; the new n."""
+    """Write bytes behind the first n entries, and leave what they stand for in ``weights``; the new n.
+
+    Only the columns that are kept are sorted: they are a fraction of all.
+    """
+    end = n
     for j in range(len(columns)):
         amount = np.int64(np.rint(weights[columns[j]] / scale)) if scale > 0.0 else np.int64(0)
         if abs(amount) < least:
             amount = np.int64(0)
         weights[columns[j]] = amount * scale
         if amount != 0:
-            out_ids[n], out_amounts[n] = columns[j], amount
-            n += 1
-    return n
+            out_ids[end] = columns[j]
+            end += 1
+    out_ids[n:end].sort()
+    for k in range(n, end):
+        out_amounts[k] = np.int64(np.rint(weights[out_ids[k]] / scale))
+    return end
 
 
 @helper

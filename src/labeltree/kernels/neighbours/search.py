@@ -57,7 +57,7 @@ class Scratch(NamedTuple):
 
 INDEX_TABLE = Layout(Index)
 SCRATCH_TABLE = Layout(Scratch)
-_read_index, _read_scratch = INDEX_TABLE.reader(), SCRATCH_TABLE.reader()
+read_index, read_scratch = INDEX_TABLE.reader(), SCRATCH_TABLE.reader()
 
 
 @inlined
@@ -83,7 +83,7 @@ def _scale_of_row(values, start, end):
 
 
 @inlined
-def _choose_lists(index, scratch, indices, values, start, end, work):
+def choose_lists(index, scratch, indices, values, start, end, work):
     """Keys of the row's lists to read, and how many; the weights of its frequent columns go to scratch.
 
     All lists, in the order of the columns; or, where they are too long together, in the order of falling
@@ -277,7 +277,7 @@ class Work(NamedTuple):
 
 
 @inlined
-def _make_work(index, indptr, n_best):
+def make_work(index, indptr, n_best):
     longest = np.int64(1)
     for i in range(len(indptr) - 1):
         longest = max(longest, indptr[i + 1] - indptr[i])
@@ -298,7 +298,7 @@ def _make_work(index, indptr, n_best):
 @inlined
 def _find_row(index, scratch, indices, values, start, end, n_best, work, out_keys):
     """Keys of the n_best most similar rows; how many there are."""
-    n_lists, n_frequent = _choose_lists(index, scratch, indices, values, start, end, work)
+    n_lists, n_frequent = choose_lists(index, scratch, indices, values, start, end, work)
     n_touched = _add_lists(index, scratch, work, n_lists)
     n = _take_candidates(scratch, work, n_touched, max(n_best, index.n_candidates))
     if n_frequent:
@@ -316,8 +316,8 @@ def find_neighbours(
 
     As :func:`labeltree.reference.neighbours.find`.
     """
-    index, scratch = _read_index(index_table, ()), _read_scratch(scratch_table, ())
-    work = _make_work(index, indptr, n_best)
+    index, scratch = read_index(index_table, ()), read_scratch(scratch_table, ())
+    work = make_work(index, indptr, n_best)
     keys = np.empty(n_best, np.int64)
     for i in range(len(indptr) - 1):
         n = _find_row(index, scratch, indices, values, indptr[i], indptr[i + 1], n_best, work, keys)
@@ -370,8 +370,8 @@ def vote_labels(
     Returns the first row that found no room: where that is not the last, it wants larger arrays and another
     call. As :func:`labeltree.reference.neighbours.vote`.
     """
-    index, scratch = _read_index(index_table, ()), _read_scratch(scratch_table, ())
-    work = _make_work(index, indptr, n_best)
+    index, scratch = read_index(index_table, ()), read_scratch(scratch_table, ())
+    work = make_work(index, indptr, n_best)
     keys = np.empty(n_best, np.int64)
     votes, label_keys = scratch.votes, scratch.label_keys
     for i in range(row, len(indptr) - 1):

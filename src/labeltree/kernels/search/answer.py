@@ -56,16 +56,18 @@ def largest_vote(answer):
 
 
 @inlined
-def add_impossible(answer, n_labels):
-    """Where there are places left: all labels of probability 0, from the lowest on."""
+def add_impossible(answer, leaf_of_label, n_children):
+    """Where there are places left: labels of probability 0, the lowest first, that no mask leaves out."""
     n_found, k = answer.size[LABELS], len(answer.label)
     if n_found == k:
         return
     taken = np.sort(-answer.label[:n_found])
     found, place = n_found, 0
-    for label in range(n_labels):
+    for label in range(len(leaf_of_label)):
         if place < n_found and taken[place] == label:
             place += 1
+        elif n_children[leaf_of_label[label]] < 0:
+            continue
         elif found < k:
             found = keep_best(answer.average, answer.label, found, k, np.float32(0.0), label)
         else:
@@ -140,9 +142,12 @@ def fill_least_average(map, threshold, out_average):
 
 
 @kernel
-def best_of_votes(map, indptr, ids, votes, total, n_labels, k, threshold, out_ids, out_probabilities):
-    """The best k labels of each row by its votes alone: others are impossible, and come last."""
-    k = min(k, n_labels)
+def best_of_votes(map, indptr, ids, votes, total, labels, left_out, k, threshold, out_ids, out_probabilities):
+    """The best k labels of each row by its votes alone: others are impossible, and come last.
+
+    ``labels`` are all numbers of labels, ``left_out`` is negative for those that may not be given.
+    """
+    k = min(k, len(labels))
     least = least_average(map, threshold)
     answer = make_answer(k, 0)
     for i in range(len(indptr) - 1):
@@ -150,5 +155,5 @@ def best_of_votes(map, indptr, ids, votes, total, n_labels, k, threshold, out_id
         for e in range(indptr[i], indptr[i + 1]):
             offer(answer, votes[e], total, least, ids[e])
         if threshold <= 0.0:
-            add_impossible(answer, n_labels)
+            add_impossible(answer, labels, left_out)
         write_answer(answer, map, threshold, out_ids[i], out_probabilities[i])

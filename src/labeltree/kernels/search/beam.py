@@ -97,6 +97,8 @@ def _search_row(nodes, link, prepared, k, beam, least_log, out_labels, out_logs)
                 continue
             if n_children[first + c] == 0:
                 found = keep_best(out_logs, out_labels, found, k, log_probability, label[first + c])
+            elif n_children[first + c] < 0:
+                continue
             elif n_opened[level + 1] < beam:
                 place = ((level + 1) << 32) | np.int64(first + c)
                 size = push(queue_log, queue_place, size, log_probability, place)
@@ -194,7 +196,7 @@ def _open_node(
             continue
         if n_children[first + c] == 0:
             n_found = keep_best(best_log, best_label, n_found, k, log_probability, label[first + c])
-        else:
+        elif n_children[first + c] > 0:
             if next_width == beam:
                 left_out = max(left_out, min(log_probability, -next_log[0]), _LOWEST)
             next_width = keep_best(next_log, next_node, next_width, beam, log_probability, first + c)

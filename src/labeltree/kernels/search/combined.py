@@ -99,7 +99,7 @@ def search_combined(
             queues = make_queues(room, n_trees, prepared_size(nodes))
             continue
         if is_proven and least == 0.0:
-            add_impossible(best, len(nodes.leaf_of_label))
+            add_impossible(best, nodes.leaf_of_label, nodes.n_children)
         out_exact[row] = is_proven
         write_answer(best, trees.map, threshold, out_ids[row], out_probabilities[row])
         row += 1
@@ -216,7 +216,7 @@ def _queue_sibling(nodes, tree, node, turn, is_alone, size, opened, queues):
 def _next_child(nodes, first, begin, n, scores, place, last, is_alone):
     """The most probable child of the group from ``begin`` on, or the next one after ``last``; -1 if none.
 
-    None that is impossible, and in a tree alone no leaf.
+    None that is impossible or left out by a mask, and in a tree alone no leaf.
     """
     highest = scores[place + last] if last >= 0 else np.float32(np.inf)
     best, best_score = -1, np.float32(-np.inf)
@@ -224,7 +224,7 @@ def _next_child(nodes, first, begin, n, scores, place, last, is_alone):
         score = scores[place + c]
         if score <= best_score or score > highest or (score == highest and c <= last):
             continue
-        if is_alone and nodes.n_children[first + c] == 0:
+        if nodes.n_children[first + c] < (1 if is_alone else 0):
             continue
         best, best_score = c, score
     return best

@@ -115,6 +115,9 @@ def search_topk(
     inner node is as probable as the k-th label. Fills -1 and 0 where fewer labels reach the threshold. A row
     that has opened ``budget`` nodes ends as soon as it has k labels, and until then goes from each node
     straight on to its best child; ``out_exact`` says where the labels are proven to be the best ones.
+
+    A node whose number of children is negative is left out, with all labels below it: a mask is no more than
+    another such array (:mod:`labeltree.experts.masks`).
     """
     first_child, n_children, label = nodes.first_child, nodes.n_children, nodes.label
     least_log = log_of_least(nodes, threshold)
@@ -153,7 +156,7 @@ def search_topk(
                         continue
                     if n_children[first + c] == 0:
                         found = keep_best(best_log, best_label, found, k, log_probability, label[first + c])
-                    elif c != best:
+                    elif c != best and n_children[first + c] > 0:
                         size = push(queue_log, queue_node, size, log_probability, first + c)
                 node = -1
                 if best >= 0:
@@ -244,7 +247,7 @@ def search_above(
             first, n = first_child[node], n_children[node]
             score_children(nodes, link, first, n, prepared, scores)
             for c in range(n):
-                if log_probability + scores[c] >= least_log:
+                if log_probability + scores[c] >= least_log and n_children[first + c] >= 0:
                     stack_log[size] = log_probability + scores[c]
                     stack_node[size] = first + c
                     size += 1

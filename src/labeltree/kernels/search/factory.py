@@ -17,6 +17,7 @@ from labeltree.kernels.search.exact import (
     search_row,
     search_topk,
 )
+from labeltree.kernels.search.weighted import Weights, search_weighted
 from labeltree.kernels.text.short import row_at, transform_text
 
 
@@ -30,6 +31,7 @@ class Kernels(NamedTuple):
     above: Callable[..., int]
     labels: Callable[..., None]
     combined: Callable[..., None]
+    weighted: Callable[..., None]
 
 
 @functools.lru_cache(None, typed=True)  # links without fields are equal, but for their types
@@ -96,4 +98,14 @@ def make_kernels(kind: str, nodes_at: Callable[..., Any], link: Any) -> Kernels:
             nodes, trees, link, rows, lists, k, threshold, budget, out_ids, out_probabilities, out_exact
         )
 
-    return Kernels(topk, topk_row, topk_text, beam, above, labels, combined)
+    @kernel_of(kind, link)
+    def weighted(
+        table, indptr, indices, values, weight, summand, share, map, k, budget,
+        out_ids, out_values, out_exact,
+    ):  # fmt: skip
+        """:func:`.weighted.search_weighted`."""
+        nodes, rows = nodes_at(table, indices, values), (indptr, indices, values)
+        weights = Weights(weight, summand, share, map)
+        search_weighted(nodes, link, *rows, weights, k, budget, out_ids, out_values, out_exact)
+
+    return Kernels(topk, topk_row, topk_text, beam, above, labels, combined, weighted)

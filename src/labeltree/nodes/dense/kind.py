@@ -12,6 +12,7 @@ from labeltree.config import Config
 from labeltree.data.rows import TrainingRows
 from labeltree.nodes import LINKS
 from labeltree.nodes.chunks import CHUNK_CHILDREN, MAX_CHUNKS
+from labeltree.nodes.cosines import cosines
 from labeltree.nodes.dense.quantized import DenseParameters, QuantizedParameters, quantize
 from labeltree.nodes.kind import (
     MAX_LEAVES,
@@ -83,7 +84,24 @@ class _Dense(NodeKind):
         from labeltree.kernels.search.dense import DENSE_TABLE, dense_kernels
 
         fields = tree_fields(tree, n_features) | parameters._asdict()
-        return Search(dense_kernels, DENSE_TABLE.table(**fields), fields)
+        return Search(dense_kernels, DENSE_TABLE, DENSE_TABLE.table(**fields), fields)
+
+    def weights(
+        self, search: Search, first: NDArray[np.int32], count: NDArray[np.int32], columns: NDArray[np.int32]
+    ) -> NDArray[np.float64]:
+        from labeltree.nodes.dense.weights import gathered
+
+        return gathered(search.fields, first, count, columns)
+
+    def combined_weights(
+        self, search: Search, first: int, coefficients: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        from labeltree.nodes.dense.weights import combined
+
+        return combined(search.fields, first, coefficients)
+
+    def likeness(self, search: Search, first: int, n: int, node: int) -> NDArray[np.float64]:
+        return cosines(search.fields["weights"], first, n, node)
 
 
 def _halves(given: FitInput) -> tuple[FitInput, FitInput]:

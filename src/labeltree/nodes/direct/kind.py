@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from labeltree.config import Config
 from labeltree.data.rows import TrainingRows
 from labeltree.nodes import KINDS
+from labeltree.nodes.cosines import cosines, nodes_of
 from labeltree.nodes.direct.tensors import DirectParameters, take
 from labeltree.nodes.kind import Facts, Fit, FitInput, Needs, NodeKind, SavedNodes, Search, tree_fields
 from labeltree.nodes.links import Link
@@ -55,7 +56,21 @@ class _Direct(NodeKind):
         from labeltree.kernels.search.direct import DIRECT_TABLE, direct_kernels
 
         fields = tree_fields(tree, n_features) | parameters._asdict()
-        return Search(direct_kernels, DIRECT_TABLE.table(**fields), fields)
+        return Search(direct_kernels, DIRECT_TABLE, DIRECT_TABLE.table(**fields), fields)
+
+    def weights(
+        self, search: Search, first: NDArray[np.int32], count: NDArray[np.int32], columns: NDArray[np.int32]
+    ) -> NDArray[np.float64]:
+        nodes = nodes_of(first, count)
+        return search.fields["weights"][nodes[:, None], columns].astype(np.float64)
+
+    def combined_weights(
+        self, search: Search, first: int, coefficients: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        return coefficients @ search.fields["weights"][first : first + len(coefficients)]
+
+    def likeness(self, search: Search, first: int, n: int, node: int) -> NDArray[np.float64]:
+        return cosines(search.fields["weights"], first, n, node)
 
 
 DIRECT = _Direct()

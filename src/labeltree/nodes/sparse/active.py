@@ -31,6 +31,10 @@ class _Child(NamedTuple):
     weights: NDArray[np.float32]
     bias: float
 
+    def finished(self) -> _Child:
+        """The weights alone: of all children the examples would be most of a task's memory."""
+        return self._replace(active=_NOTHING.active, dual=_NOTHING.dual)
+
 
 _NOTHING = _Child(
     np.empty(0, np.int32), np.empty(0, np.float64), np.empty(0, np.int32), np.empty(0, np.float32), 0.0
@@ -58,9 +62,10 @@ class ActiveSet(DualSolver):
                 work.random[0] = (random ^ (child + 1) * _RANDOM_STEP) % 2**64
                 rows = positive[first[child] : first[child + 1]]
                 if len(rows):
-                    found[child] = self._solve(
+                    solved = self._solve(
                         config, examples, columns, rows, weight, with_held_out, found[child], work
                     )
+                    found[child] = solved.finished() if with_held_out else solved
             yield _block(found, features, config.bias > 0)
 
     def _solve(

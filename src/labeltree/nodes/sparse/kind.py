@@ -125,7 +125,31 @@ class _Sparse(NodeKind):
         chunk = np.repeat(np.arange(len(starts) - 1, dtype=np.int32), np.diff(starts))
         fields = tree_fields(tree, n_features)
         fields |= {"chunk": chunk, "chunk_node": starts, "parameters": parameters}
-        return Search(sparse_kernels, SPARSE_TABLE.table(**fields), fields)
+        return Search(sparse_kernels, SPARSE_TABLE, SPARSE_TABLE.table(**fields), fields)
+
+    def label_probability(self, parameters: SparseParameters, log_probability: float) -> float:
+        from labeltree.nodes.sparse.weights import calibrated
+
+        return calibrated(parameters.calibration.tolist(), log_probability)
+
+    def weights(
+        self, search: Search, first: NDArray[np.int32], count: NDArray[np.int32], columns: NDArray[np.int32]
+    ) -> NDArray[np.float32]:
+        from labeltree.nodes.sparse.weights import gathered
+
+        return gathered(search.table, first, count, columns)
+
+    def combined_weights(
+        self, search: Search, first: int, coefficients: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        from labeltree.nodes.sparse.weights import combined
+
+        return combined(search.fields, first, coefficients)
+
+    def likeness(self, search: Search, first: int, n: int, node: int) -> NDArray[np.float64]:
+        from labeltree.nodes.sparse.weights import cosines
+
+        return cosines(search.fields, first, n, node)
 
 
 def _cpu_seconds(rows: TrainingRows, shape: Shape, config: Config) -> float:

@@ -1,0 +1,1 @@
+"""What is remarkable about data before a model is trained on it: ``labeltree check``."""

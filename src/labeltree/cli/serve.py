@@ -1,0 +1,74 @@
+"""The command ``labeltree serve``: models as a web service."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from labeltree.errors import MissingPackageError, ParameterError
+
+
+@click.command()
+@click.argument("models", nargs=-1, required=True, metavar="[NAME=]MODEL...")
+@click.option(
+    "--host", default="127.0.0.1", show_default=True, help="Address to listen on; 0.0.0.0: of all networks."
+)
+@click.option("--port", type=click.IntRange(0, 65535), default=8080, show_default=True, help="0: any free.")
+@click.option(
+    "--token-file",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Answer only those who send one of the tokens of FILE, one per line.",
+)
+@click.option("-q", "--quiet", is_flag=True, help="Do not log requests.")
+def serve(models: tuple[str, ...], host: str, port: int, token_file: Path | None, quiet: bool) -> None:
+    """Answer HTTP requests with MODELs, under the NAMEs given or those of their files.
+
+    A model is loaded anew when its file is replaced, or on SIGHUP. SIGTERM lets requests be answered first.
+    """
+    named = named_models(models)
+    try:
+        from labeltree.serve.app import create_app
+        from labeltree.serve.running import is_loopback, listen, run
+        from labeltree.serve.tokens import Tokens, read_tokens
+    except ModuleNotFoundError as error:
+        raise MissingPackageError(
+            f"labeltree serve needs {error.name}: pip install 'labeltree[serve]'"
+        ) from error
+    tokens = Tokens() if token_file is None else read_tokens(token_file)
+    app = create_app(named, tokens=tokens)
+    with listen(host, port) as listening:
+        _log_to_standard_error(quiet=quiet)
+        at = f"[{host}]" if ":" in host else host
+        told = ", ".join(f"{served.name} ({served.version})" for served in app.state.service.registry)
+        click.echo(f"Serving {told} on http://{at}:{listening.getsockname()[1]}", err=True)
+        if not (tokens or is_loopback(host)):
+            click.echo(f"Everybody who reaches {host} may ask: --token-file limits that.", err=True)
+        run(app, listening)
+
+
+def named_models(given: tuple[str, ...]) -> dict[str, Path]:
+    """``NAME=MODEL`` or ``MODEL``, whose name is that of the file without its ending."""
+    named: dict[str, Path] = {}
+    for each in given:
+        name, separator, path = each.partition("=")
+        if not separator or not name or "/" in name:  # a path may have a = too
+            name, path = Path(each).name.partition(".")[0], each
+        if name in named:
+            raise ParameterError(f"two models are called {name}; give names: NAME=MODEL")
+        named[name] = Path(path)
+    return named
+
+
+def _log_to_standard_error(*, quiet: bool) -> None:
+    import logging
+
+    handler = logging.StreamHandler()
+    handler.setFormatter(logging.Formatter("%(message)s"))
+    log = logging.getLogger("labeltree.serve")
+    log.addHandler(handler)
+    log.setLevel(logging.INFO)
+    log.propagate = False
+    if quiet:
+        logging.getLogger("labeltree.serve.access").setLevel(logging.WARNING)

@@ -1,0 +1,137 @@
+"""What decisions are to be good for: measures by name, mixtures of them, a precision to keep."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from labeltree.errors import ParameterError, show
+from labeltree.query import MOST_RANKS
+
+Floats = NDArray[np.float64]
+SET_GOALS = ("micro-f1", "macro-f1", "instance-f1", "hamming")
+PRECISION_GOAL = "precision"
+_TERM = re.compile(r"(?:(\d+(?:\.\d*)?|\.\d+)\*)?([a-z][a-z0-9-]*)(?:@(\d{1,9}))?")
+_LEAST = re.compile(r"precision>=(\d*\.?\d+)")
+
+
+class Counts(NamedTuple):
+    """What is expected of a decision, for each label, and the numbers that measures are relative to."""
+
+    hits: Floats  # sum of the probabilities of rows that get it
+    predicted: Floats  # rows that get it
+    missed: Floats  # the probability that none of these is right
+    support: Floats  # rows that have it
+    inverse_propensity: Floats
+    most_propensity: float  # the sum of these that the best decision for k labels would reach
+    n_rows: int
+    k: int
+
+    @property
+    def n_labels(self) -> int:
+        return len(self.hits)
+
+
+# The weight and the summand of each label: what one more row with it, of probability 1, is worth, and what
+# it costs; times the number of labels.
+Slopes = Callable[[Counts], tuple[Floats, Floats]]
+
+
+def _precision(counts: Counts) -> tuple[Floats, Floats]:
+    return np.full(counts.n_labels, counts.n_labels / (counts.n_rows * counts.k)), np.zeros(counts.n_labels)
+
+
+def _psprecision(counts: Counts) -> tuple[Floats, Floats]:
+    weight = counts.inverse_propensity * counts.n_labels / counts.most_propensity
+    return weight, np.zeros(counts.n_labels)
+
+
+def _macro_f1(counts: Counts) -> tuple[Floats, Floats]:
+    whole = counts.predicted + counts.support
+    return 2.0 / whole, -2.0 * counts.hits / whole**2
+
+
+def _macro_precision(counts: Counts) -> tuple[Floats, Floats]:
+    whole = np.maximum(counts.predicted, 1.0)
+    return 1.0 / whole, -counts.hits / whole**2
+
+
+def _macro_recall(counts: Counts) -> tuple[Floats, Floats]:
+    return 1.0 / counts.support, np.zeros(counts.n_labels)
+
+
+def _balanced(counts: Counts) -> tuple[Floats, Floats]:
+    found, lost = 0.5 / counts.support, 0.5 / np.maximum(counts.n_rows - counts.support, 1.0)
+    return found + lost, -lost
+
+
+def _coverage(counts: Counts) -> tuple[Floats, Floats]:
+    return counts.missed, np.zeros(counts.n_labels)
+
+
+# Measures of the first k, by their keys.
+RANKED_GOALS: dict[str, Slopes] = {
+    "p": _precision,
+    "psp": _psprecision,
+    "macro-f1": _macro_f1,
+    "macro-precision": _macro_precision,
+    "macro-recall": _macro_recall,
+    "balanced-accuracy": _balanced,
+    "coverage": _coverage,
+}
+
+
+class Goal(NamedTuple):
+    """What is to be maximised; of ``hamming`` it is the loss that is to be small."""
+
+    text: str
+    terms: tuple[tuple[float, str], ...]  # coefficients and keys
+    k: int  # 0: sets of any size
+    least_precision: float = 0.0  # of precision>=X
+
+    def slopes(self, counts: Counts) -> tuple[Floats, Floats]:
+        """Of the mixture."""
+        parts = [(factor, RANKED_GOALS[key](counts)) for factor, key in self.terms]
+        return sum(f * a for f, (a, _) in parts), sum(f * b for f, (_, b) in parts)  # type: ignore[return-value]
+
+
+def parse_goal(text: str, k: int | None = None) -> Goal:
+    """``macro-f1``, ``psp@5``, ``0.8*p@5+0.2*macro-f1@5``, ``precision>=0.9``; ``k`` where no @ says it."""
+    plain = text.replace(" ", "").lower() if isinstance(text, str) else ""
+    least = _LEAST.fullmatch(plain)
+    if least is not None:
+        if k is not None or not 0.0 < float(least[1]) <= 1.0:
+            raise ParameterError(f"measure {show(text)}: a precision is above 0 and at most 1, and has no k")
+        return Goal(plain, ((1.0, PRECISION_GOAL),), 0, float(least[1]))
+    terms, ranks = [], set()
+    for part in plain.split("+"):
+        found = _TERM.fullmatch(part)
+        if found is None or found[2] not in {*RANKED_GOALS, *SET_GOALS}:
+            raise ParameterError(f"measure {show(text)} is not known; {_known_goals()}")
+        terms.append((float(found[1] or 1.0), found[2]))
+        ranks.add(int(found[3]) if found[3] else k or 0)
+    (rank, *others) = ranks
+    if others or rank > MOST_RANKS:
+        raise ParameterError(f"measure {show(text)}: all parts of a mixture need the same k of at most 10^6")
+    keys = [key for _, key in terms]
+    possible = RANKED_GOALS if rank else SET_GOALS
+    if any(key not in possible for key in keys) or (not rank and len(terms) > 1):
+        raise ParameterError(
+            f"measure {show(text)} cannot be had {'at' if rank else 'without'} k; {_known_goals()}"
+        )
+    if not any(factor for factor, _ in terms):
+        raise ParameterError(f"measure {show(text)}: all its parts count 0")
+    at = f"@{rank}" if rank else ""
+    said = "+".join(f"{key}{at}" if factor == 1.0 else f"{factor:g}*{key}{at}" for factor, key in terms)
+    return Goal(said, tuple(terms), rank)
+
+
+def _known_goals() -> str:
+    return (
+        f"give {', '.join(SET_GOALS)} or precision>=0.9; or with a k, like p@5, one or a mixture of "
+        f"{', '.join(RANKED_GOALS)}"
+    )

@@ -1,0 +1,186 @@
+"""Rules: which labels a row gets, from their probabilities. A model keeps the one that it was tuned with."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from labeltree.data.rows import SparseRows, keep_entries, pointers
+from labeltree.errors import CorruptedModelError, ParameterError, show
+from labeltree.experts.by_rows import above_of_rows, best_of_rows
+from labeltree.experts.ensemble import Ensemble
+from labeltree.experts.expert import Found
+from labeltree.experts.weighted import WeightedSearch
+from labeltree.query import ALL, NO_BEAM, Query
+from labeltree.storage.tensors import take_tensor
+
+_MOST_TEXT = 200  # characters of a measure
+
+
+# Labels of each row in order, with their probabilities; and whether they are proven to be what the rule says.
+Decided = tuple[SparseRows, NDArray[np.bool_]]
+
+
+class Rule(ABC):
+    """Says for rows which labels they get, best first."""
+
+    kind: ClassVar[str]  # in the model file
+    tensor_names: ClassVar[tuple[str, ...]]
+    measure: str  # that it was tuned for
+    k: int  # labels of a row; ALL: as many as are worth it
+
+    @property
+    @abstractmethod
+    def arrays(self) -> tuple[NDArray[np.float32], ...]:
+        """(n_labels,) each, by the names of the tensors."""
+
+    @abstractmethod
+    def decide(self, ensemble: Ensemble, rows: SparseRows, query: Query, threads: int) -> Decided:
+        """The labels of each row, in order, with their probabilities; of a ``query.k`` of ALL as many as the
+        rule itself says."""
+
+    @abstractmethod
+    def choose(self, ids: NDArray[Any], probabilities: NDArray[Any]) -> NDArray[np.bool_]:
+        """Which of a row's most probable labels (n_rows, n), best first, it gets: quick, for tuning."""
+
+    def metadata(self) -> dict[str, Any]:
+        return {"kind": self.kind, "measure": self.measure, "k": self.k}
+
+    def tensors(self) -> dict[str, NDArray]:
+        return {f"rule.{name}": array for name, array in zip(self.tensor_names, self.arrays, strict=True)}
+
+
+class RankingRule(Rule):
+    """The k labels of the highest weight · probability + summand."""
+
+    kind, tensor_names = "ranking", ("weight", "summand")
+
+    def __init__(
+        self, measure: str, k: int, weight: NDArray[np.float32], summand: NDArray[np.float32]
+    ) -> None:
+        self.measure, self.k, self.weight, self.summand = measure, k, weight, summand
+        self._search: tuple[Ensemble, WeightedSearch] | None = None
+
+    @property
+    def arrays(self) -> tuple[NDArray[np.float32], ...]:
+        return self.weight, self.summand
+
+    def decide(self, ensemble: Ensemble, rows: SparseRows, query: Query, threads: int) -> Decided:
+        if query.beam != NO_BEAM:
+            raise ParameterError("a rule has no effect with search=beam: use another search, or rule none")
+        asked = query._replace(k=min(query.k or self.k, ensemble.n_labels))
+        if self._search is None or self._search[0] is not ensemble:
+            self._search = ensemble, WeightedSearch(ensemble, self.weight, self.summand)
+        ids, probabilities, is_exact = self._search[1].best(rows, asked, threads)
+        is_kept = (ids >= 0) & (probabilities >= query.threshold)
+        indptr = pointers(is_kept.sum(axis=1))
+        return SparseRows(indptr, ids[is_kept], probabilities[is_kept], ensemble.n_labels), is_exact
+
+    def choose(self, ids: NDArray[Any], probabilities: NDArray[Any]) -> NDArray[np.bool_]:
+        values = np.where(ids >= 0, self.weight[ids] * probabilities + self.summand[ids], -np.inf)
+        return best_of_columns(values, self.k) & (ids >= 0)
+
+
+class ThresholdRule(Rule):
+    """All labels of at least their threshold; and at least so many."""
+
+    kind, tensor_names, k = "thresholds", ("threshold",), ALL
+
+    def __init__(self, measure: str, threshold: NDArray[np.float32], at_least: int = 0) -> None:
+        self.measure, self.threshold, self.at_least = measure, threshold, at_least
+
+    @property
+    def arrays(self) -> tuple[NDArray[np.float32], ...]:
+        return (self.threshold,)
+
+    def metadata(self) -> dict[str, Any]:
+        return {**super().metadata(), "at_least": self.at_least}
+
+    def decide(self, ensemble: Ensemble, rows: SparseRows, query: Query, threads: int) -> Decided:
+        least = max(float(self.threshold.min()), float(query.threshold))
+        found = above_of_rows(
+            ensemble, rows, query._replace(k=ALL, threshold=np.float32(least), beam=NO_BEAM), threads
+        )
+        found = keep_entries(found, found.values >= self.threshold[found.indices])
+        if self.at_least:
+            found = _with_best(found, ensemble, rows, query, threads)
+        order = np.lexsort(
+            (found.indices, -found.values, np.repeat(np.arange(found.n_rows), np.diff(found.indptr)))
+        )
+        found = found._replace(indices=found.indices[order], values=found.values[order])
+        places = np.arange(len(order)) - np.repeat(found.indptr[:-1], np.diff(found.indptr))
+        found = found if query.k == ALL else keep_entries(found, places < query.k)
+        return found, np.ones(rows.n_rows, np.bool_)
+
+    def choose(self, ids: NDArray[Any], probabilities: NDArray[Any]) -> NDArray[np.bool_]:
+        chosen = (probabilities >= self.threshold[ids]) & (ids >= 0)
+        if self.at_least:
+            chosen[:, 0] |= (ids[:, 0] >= 0) & ~chosen.any(axis=1)
+        return chosen
+
+
+def _with_best(
+    found: SparseRows, ensemble: Ensemble, rows: SparseRows, query: Query, threads: int
+) -> SparseRows:
+    """With the most probable label of rows that have none."""
+    lengths = np.diff(found.indptr)
+    empty = np.flatnonzero(lengths == 0)
+    if not len(empty):
+        return found
+    ids, probabilities, _ = best_of_rows(ensemble, rows, query._replace(k=1, beam=NO_BEAM), threads)
+    empty = empty[ids[empty, 0] >= 0]
+    lengths[empty] = 1
+    places = found.indptr[empty]
+    return SparseRows(
+        pointers(lengths),
+        np.insert(found.indices, places, ids[empty, 0]),
+        np.insert(found.values, places, probabilities[empty, 0]),
+        found.n_columns,
+    )
+
+
+def as_columns(decided: SparseRows, is_exact: NDArray[np.bool_], k: int) -> Found:
+    """As a search gives it: label ids and probabilities, with k columns or as many as the longest row has."""
+    lengths = np.diff(decided.indptr)
+    shape = decided.n_rows, k or max(1, int(lengths.max(initial=0)))
+    ids, probabilities = np.full(shape, -1, np.int32), np.zeros(shape, np.float32)
+    rows = np.repeat(np.arange(decided.n_rows), lengths)
+    places = np.arange(len(rows)) - decided.indptr[rows]
+    ids[rows, places], probabilities[rows, places] = decided.indices, decided.values
+    return ids, probabilities, is_exact
+
+
+def best_of_columns(values: NDArray[Any], k: int) -> NDArray[np.bool_]:
+    """(n_rows, n) whether a value is one of the k highest of its row, of equal ones the first."""
+    order = np.argsort(-values, axis=1, kind="stable")[:, :k]
+    chosen = np.zeros(values.shape, np.bool_)
+    np.put_along_axis(chosen, order, True, axis=1)
+    return chosen
+
+
+def rule_from_saved(metadata: Any, tensors: Mapping[str, NDArray], n_labels: int) -> Rule | None:
+    """The rule of a model file, checked; None if it has none."""
+    if metadata is None:
+        return None
+    kind, measure, k = metadata["kind"], metadata["measure"], metadata["k"]
+    is_text = isinstance(measure, str) and len(measure) <= _MOST_TEXT and measure.isprintable()
+    if not is_text or type(k) is not int or not 0 <= k <= 1_000_000:
+        raise CorruptedModelError(f"the rule is {show(metadata)}, which names no measure and k")
+    names = {each.kind: each for each in (RankingRule, ThresholdRule)}
+    if kind not in names:
+        raise CorruptedModelError(f"the rule is of kind {show(kind)}, which is none of {', '.join(names)}")
+    arrays = [
+        take_tensor(tensors, f"rule.{name}", np.float32, (n_labels,)) for name in names[kind].tensor_names
+    ]
+    if not all(np.all(np.isfinite(array)) for array in arrays) or arrays[0].min() < 0.0:
+        raise CorruptedModelError("the rule has numbers that are not finite, or weights below 0")
+    if names[kind] is RankingRule:
+        return RankingRule(measure, max(k, 1), *arrays)
+    at_least = metadata["at_least"]
+    if at_least not in (0, 1) or not arrays[0].min() > 0.0:
+        raise CorruptedModelError("the rule has thresholds that are not above 0")
+    return ThresholdRule(measure, arrays[0], at_least)

@@ -1,0 +1,82 @@
+"""A rule for a model, tuned on rows that it was not trained on."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from labeltree.decisions.fitting import N_CANDIDATES, Judged, UnreachableGoal, fit_rule
+from labeltree.decisions.goals import Goal
+from labeltree.decisions.rule import Rule, best_of_columns
+from labeltree.features.reading import DataSet
+from labeltree.metrics.matching import Matched
+from labeltree.query import SET_THRESHOLD, make_query
+from labeltree.wording import align
+
+if TYPE_CHECKING:
+    from labeltree.model import Model
+
+_BLOCK = 10  # rows that stand together are often alike: they go to the same half
+_SHOWN = ("p", "psp", "micro-f1", "instance-f1", "macro-f1", "macro-recall", "coverage", "hamming")
+_SHOWN_OF_SETS = (
+    "micro-precision",
+    "micro-recall",
+    "micro-f1",
+    "instance-f1",
+    "macro-f1",
+    "coverage",
+    "hamming",
+)
+
+
+class Tuned(NamedTuple):
+    """A rule, and measures of the plain answer and of the rule on rows that it was not fitted to."""
+
+    rule: Rule
+    plain: dict[str, float]
+    tuned: dict[str, float]
+    title: str  # of the plain answer
+
+    def lines(self) -> list[str]:
+        """A table, in percent."""
+        keys = _SHOWN if self.rule.k else _SHOWN_OF_SETS
+        body = [
+            [
+                key + (f"@{self.rule.k}" if self.rule.k else ""),
+                *(f"{100 * side[key]:.4g}" for side in (self.plain, self.tuned)),
+            ]
+            for key in keys
+        ]
+        return align([["on rows it was not fitted to", self.title, self.rule.measure], *body])
+
+
+def tune_rule(model: Model, data: DataSet, goal: Goal, threads: int) -> Tuned:
+    """Fit a rule to all rows; and to one half each, to see what it gives the other."""
+    data.counts("tune")
+    n_most = min(model.n_labels, max(N_CANDIDATES, 4 * goal.k))
+    query = make_query(n_most)
+    ids, probabilities, _ = model.best(data.rows, query, threads)
+    matched = Matched(ids, data.labels, (n_most,))
+    rows = Judged(ids, probabilities, matched.hits, data.labels, model.label_counts, model.n_examples)
+    half = (np.arange(len(ids)) // _BLOCK) % 2 if len(ids) >= 4 * _BLOCK else np.arange(len(ids)) % 2
+    plain = _plain(goal, rows)
+    chosen = np.zeros(ids.shape, np.bool_)
+    for side in (0, 1):
+        own, others = np.flatnonzero(half == side), np.flatnonzero(half != side)
+        with suppress(
+            UnreachableGoal
+        ):  # what half of the rows cannot show, all of them may: nothing is given
+            rule = fit_rule(goal, rows.part(own))
+            chosen[others] = rule.choose(ids[others], probabilities[others])
+    title = f"top {goal.k}" if goal.k else f"p>={SET_THRESHOLD:g}"
+    return Tuned(fit_rule(goal, rows), rows.scores(plain, goal.k), rows.scores(chosen, goal.k), title)
+
+
+def _plain(goal: Goal, rows: Judged) -> NDArray[np.bool_]:
+    """What is given without a rule."""
+    if goal.k:
+        return best_of_columns(np.where(rows.ids >= 0, rows.probabilities, -1.0), goal.k) & (rows.ids >= 0)
+    return (rows.probabilities >= SET_THRESHOLD) & (rows.ids >= 0)

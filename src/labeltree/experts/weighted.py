@@ -1,0 +1,134 @@
+"""The labels of the highest a·P + b, exactly, with a weight a and a summand b of each label.
+
+Each tree gives its best labels as if it were alone; these and all that are listed are scored by all experts.
+A label that no tree gives has, where no list has it, an average of at most the trees' share of its largest
+probability: so it is worth at most what the last label is worth that a tree gave.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from labeltree.data.rows import Arrays, SparseRows, distinct_labels, read_only, take_rows
+from labeltree.experts.by_rows import by_rows, part_of
+from labeltree.experts.ensemble import Ensemble
+from labeltree.experts.expert import Found, Labels, empty_found
+from labeltree.experts.tree_expert import TreeExpert
+from labeltree.query import Query
+
+
+class NodeWeights(NamedTuple):
+    """For the kernel: the largest weight and summand below each node of a tree."""
+
+    weight: NDArray[np.float32]
+    summand: NDArray[np.float32]
+
+
+class WeightedSearch:
+    """For an ensemble and weights. Its methods may be called from many threads at once."""
+
+    def __init__(self, ensemble: Ensemble, weight: NDArray[np.float32], summand: NDArray[np.float32]) -> None:
+        """``weight`` and ``summand`` are those of the labels, weights at least 0."""
+        self._ensemble, self._weight, self._summand = ensemble, weight, summand
+        combination = ensemble.combination
+        of_searched = float(combination.weights[ensemble.searched].sum())
+        self._share = 1.0 if ensemble.single is not None else of_searched / ensemble.total_weight
+        self._map = read_only(np.ascontiguousarray(combination.map, np.float64))
+        self._searched = [ensemble.experts[number] for number in ensemble.searched]
+        self._by_summand = np.lexsort((np.arange(len(summand)), -summand)).astype(np.int32)
+        if ensemble.allowed is not None:
+            self._by_summand = self._by_summand[ensemble.allowed[self._by_summand]]
+        self._is_tree = all(expert.searched_with is not None for expert in self._searched)
+        trees = cast("list[TreeExpert]", self._searched) if self._is_tree else []
+        self._trees = [
+            (expert, NodeWeights(*(read_only(expert.tree.most_below(each)) for each in (weight, summand))))
+            for expert in trees
+        ]
+
+    def best(self, rows: SparseRows, query: Query, threads: int) -> Found:
+        """The best labels of each row with their probabilities, ordered by what they are worth."""
+        ids, probabilities, is_exact = found = empty_found(rows.n_rows, query.k)
+
+        def find(part: slice) -> None:
+            ids[part], probabilities[part], is_exact[part] = self._best(part_of(rows, part), query)
+
+        by_rows(find, rows.n_rows, threads)
+        return found
+
+    def _best(self, arrays: Arrays, query: Query) -> Found:
+        n_rows, n_labels = len(arrays[0]) - 1, len(self._by_summand)
+        ids, probabilities, is_exact = found = empty_found(n_rows, query.k)
+        open_rows = np.arange(n_rows)
+        depth = query.k + (len(self._trees) > 1)
+        while len(open_rows):
+            depth = min(depth, n_labels)
+            part = take_rows(arrays, open_rows)
+            labels, bound, is_proven = self._candidates(part, query, depth)
+            marginals = self._ensemble.score(part, labels, query)
+            values = self._weight[labels[1]].astype(np.float64) * marginals + self._summand[labels[1]]
+            places = _best_places(labels, values.astype(np.float32), query.k)
+            is_found = places >= 0
+            last = np.where(is_found[:, -1], values[places[:, -1]].astype(np.float32), -np.inf)
+            # A little more than the bound, as probabilities are rounded in another order.
+            higher = bound + 1e-5 * np.abs(np.where(np.isfinite(bound), bound, 0.0))
+            done = (last >= higher) | ~is_proven | (depth == n_labels)
+            chosen = open_rows[done]
+            ids[chosen] = np.where(is_found, labels[1][places], -1)[done]
+            probabilities[chosen] = np.where(is_found, marginals[places], 0.0)[done]
+            is_exact[chosen] = is_proven[done]
+            open_rows, depth = open_rows[~done], 2 * depth
+        return found
+
+    def _candidates(
+        self, arrays: Arrays, query: Query, depth: int
+    ) -> tuple[Labels, NDArray[np.float32], NDArray[np.bool_]]:
+        """Labels of each row, what others are worth at most, and whether that is proven."""
+        n_rows = len(arrays[0]) - 1
+        bound, is_proven = np.full(n_rows, -np.inf, np.float32), np.ones(n_rows, np.bool_)
+        rows, ids = [np.empty(0, np.int64)], [np.empty(0, np.int32)]
+        for expert in self._ensemble.experts:
+            if expert.lists_all:
+                lengths, listed, _ = expert.nonzero(arrays)
+                rows.append(np.repeat(np.arange(n_rows), lengths))
+                ids.append(listed)
+        for tree, weights in self._trees:
+            found, values, is_exact = self._of_tree(tree, weights, arrays, query, depth)
+            if len(self._trees) > 1:  # of one tree others are worth no more than what it gave itself
+                bound = np.maximum(bound, values[:, -1])
+            is_proven &= is_exact
+            is_label = found >= 0
+            rows.append(np.nonzero(is_label)[0])
+            ids.append(found[is_label])
+        if not self._trees:  # what nobody lists is worth its summand; others must be asked about all labels
+            n_most = max((int(np.bincount(part).max(initial=0)) for part in rows[1:]), default=0)
+            some = self._by_summand[: query.k + n_most] if not self._searched else self._by_summand
+            rows.append(np.repeat(np.arange(n_rows), len(some)))
+            ids.append(np.tile(some, n_rows))
+        indptr, merged = distinct_labels(np.concatenate(rows), np.concatenate(ids), n_rows)
+        return (indptr, merged), bound, is_proven
+
+    def _of_tree(
+        self, tree: TreeExpert, weights: NodeWeights, arrays: Arrays, query: Query, depth: int
+    ) -> Found:
+        n_rows = len(arrays[0]) - 1
+        out = (
+            np.empty((n_rows, depth), np.int32),
+            np.empty((n_rows, depth), np.float32),
+            np.empty(n_rows, np.bool_),
+        )
+        given = [read_only(array) for array in arrays]
+        how = *weights, self._share, self._map, depth, query._replace(k=depth).budget
+        tree.kernels_for(query).weighted(tree.table, *given, *how, *out)
+        return out
+
+
+def _best_places(labels: Labels, values: NDArray[np.float32], k: int) -> NDArray[np.int64]:
+    """(n_rows, k) where the k highest values of a row are, of equal ones the lower label; -1 if fewer."""
+    indptr, ids = labels
+    rows = np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))
+    order = np.lexsort((ids, -values, rows))
+    take = indptr[:-1, None] + np.arange(k)
+    return np.where(take < indptr[1:, None], np.append(order, -1)[np.minimum(take, len(order))], -1)

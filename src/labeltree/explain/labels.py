@@ -1,0 +1,141 @@
+"""What a model knows of a label, and labels found by a part of their names."""
+
+from __future__ import annotations
+
+import difflib
+import threading
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from labeltree.explain.row import Term
+from labeltree.features.strings import StringTable
+
+FEW, SOME = 5, 50  # training rows of labels: with fewer a model has hardly learned one
+_LOOKED_AT = 5_000  # names that a wrong one is compared with
+_PART = 3  # characters that names must have in common for that
+_CONTROLS = [bytes([code]) for code in (*range(32), 127)]  # what may stand between names: it has no case
+
+
+@dataclass(frozen=True, repr=False)
+class LabelCard:
+    """What a model knows of one of its labels."""
+
+    label: str
+    n_rows: int  # training rows that have it ...
+    frequency: float  # ... of all
+    group: tuple[str, ...]  # typical labels of the group that it is in
+    nearest: list[tuple[str, float]]  # labels beside it in a tree, and how alike their weights are, at most 1
+    words: list[Term]  # what speaks most for it: how much log P rises with 1 of it, from the empty document
+    reliability: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        return {
+            "label": self.label,
+            "rows": self.n_rows,
+            "frequency": self.frequency,
+            "group": list(self.group),
+            "nearest": [{"label": label, "likeness": likeness} for label, likeness in self.nearest],
+            "words": [word._asdict() for word in self.words],
+            "reliability": self.reliability,
+        }
+
+    def __repr__(self) -> str:
+        from labeltree.explain.terminal import card_lines
+
+        return "\n".join(card_lines(self))
+
+
+def reliability_of(n_rows: int, *, is_calibrated: bool) -> str:
+    """What counts say, in words: nothing is measured for a single label."""
+    if n_rows == 0:
+        return "no training row has it: its probability is 0, whatever the text"
+    rows = "1 training row has it" if n_rows == 1 else f"{n_rows:,} training rows have it"
+    if n_rows < FEW:
+        said = f"{rows}: the model knows these texts rather than the label; expect it to be missed often"
+    elif n_rows < SOME:
+        said = f"{rows}: enough to find it in similar texts, too few to judge its probabilities by themselves"
+    else:
+        said = f"{rows}: enough for `labeltree test --per-label` to tell how good it is by itself"
+    fitted = "were fitted to held-out rows, of all labels together" if is_calibrated else "are not calibrated"
+    return f"{said}. The model's probabilities {fitted}."
+
+
+class LabelSearch:
+    """The names of all labels in one string, without case: found at once among millions."""
+
+    def __init__(self, labels: StringTable, counts: NDArray[np.int64]) -> None:
+        self.labels, self.counts = labels, counts
+        self._lock = threading.Lock()
+        self._joined: bytes | None = None
+        self._begins: NDArray[np.int64] = np.empty(0, np.int64)
+        self._ends: NDArray[np.int64] = np.empty(0, np.int64)
+        self._separator = b"\0"
+
+    def find(self, part: str) -> NDArray[np.int64]:
+        """Ids of the labels whose names have a part: the name itself first, then those that begin with it,
+        then the others; of each kind those of most training rows first."""
+        self._prepare()
+        joined, ends, wanted = self._joined or b"", self._ends, part.casefold().encode("utf-8", "replace")
+        starts = np.fromiter(_first_in_each(joined, wanted, self._separator), np.int64)
+        ids = np.searchsorted(ends, starts, side="left")
+        begin = self._begins[ids]
+        length = ends[ids] - begin
+        kind = np.where(starts > begin, 2, np.where(length > len(wanted), 1, 0))
+        return ids[np.lexsort((ids, -self.counts[ids], kind))]
+
+    def near(self, name: str, n: int = 3) -> list[str]:
+        """Names that a wrong one may have been meant for."""
+        folded = name.casefold()
+        candidates: list[int] = []
+        for part in dict.fromkeys((folded, folded[:_PART], folded[-_PART:])):
+            if part:
+                candidates += self.find(part)[:_LOOKED_AT].tolist()
+        names = {name.casefold(): name for name in self.names_of(np.array(list(dict.fromkeys(candidates))))}
+        return [names[each] for each in difflib.get_close_matches(folded, names, n, cutoff=0.5)]
+
+    def names_of(self, ids: NDArray[np.int64]) -> list[str]:
+        """Many at once."""
+        data, offsets = self.labels.tensors(ids.astype(np.int64))
+        joined, places = data.tobytes(), offsets.tolist()
+        return [joined[start:end].decode("utf-8", "backslashreplace") for start, end in pairwise(places)]
+
+    def _prepare(self) -> None:
+        with self._lock:
+            if self._joined is None:
+                self._join()
+
+    def _join(self) -> None:
+        data, offsets = self.labels.tensors()
+        n, content = len(offsets) - 1, data.tobytes()
+        self._separator = next((code for code in _CONTROLS if code not in content), _CONTROLS[0])
+        # Where names have all of them, one is no longer told from others of its kind.
+        data = np.where(data == self._separator[0], np.uint8(32), data)
+        is_name = np.ones(len(data) + n, np.bool_)
+        is_name[offsets[1:] + np.arange(n)] = False
+        spread = np.full(len(is_name), self._separator[0], np.uint8)
+        spread[is_name] = data
+        text = spread.tobytes().decode("utf-8", "replace")
+        joined = (text.lower() if text.isascii() else text.casefold()).encode()
+        self._ends = np.flatnonzero(np.frombuffer(joined, np.uint8) == self._separator[0])
+        self._begins = np.append(0, self._ends + 1)[:n]
+        self._joined = joined
+
+
+def _first_in_each(joined: bytes, part: bytes, separator: bytes) -> Iterator[int]:
+    """Where a part is for the first time in each of the names."""
+    start = joined.find(part) if joined else -1
+    while start >= 0:
+        yield start
+        end = joined.find(separator, start + len(part))
+        start = joined.find(part, end + 1) if 0 <= end < len(joined) - 1 else -1
+
+
+def shown(names: Sequence[str]) -> str:
+    """``did you mean 'bread'?``"""
+    return f"; did you mean {' or '.join(repr(name) for name in names)}?" if names else ""

@@ -1,0 +1,1 @@
+"""Kernels of decisions for many rows together."""

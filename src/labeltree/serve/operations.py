@@ -1,0 +1,76 @@
+"""The table of all that the service does: routes and `/openapi.json` are both made of it."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any, NamedTuple
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from labeltree.serve import annif, routes, schemas
+from labeltree.serve.requests import FORM, JSON
+
+Endpoint = Callable[[Request], Awaitable[Response]]
+
+
+class Operation(NamedTuple):
+    """One method of one path; an endpoint belongs to one of them."""
+
+    method: str
+    path: str
+    endpoint: Endpoint
+    told: str
+    answer: Any  # the type of what it gives; None: text
+    request: Any = None
+    takes: str = JSON
+    query: Any = None
+    is_open: bool = False  # to those without a token
+
+
+_MODEL = "/v1/models/{name}"
+_PROJECT = "/v1/projects/{name}"
+OPERATIONS = (
+    Operation("GET", "/v1/models", routes.models, "All models.", schemas.ModelsAnswer),
+    Operation("GET", _MODEL, routes.model, "What is known of a model.", schemas.ModelAnswer),
+    Operation(
+        "GET", f"{_MODEL}/labels", routes.labels, "Labels found by a part of their names.",
+        schemas.LabelsAnswer, query=schemas.LabelsQuery,
+    ),
+    Operation(
+        "POST", f"{_MODEL}/predict", routes.predict, "The labels of documents, with their probabilities.",
+        schemas.PredictAnswer, schemas.PredictRequest,
+    ),
+    Operation(
+        "POST", f"{_MODEL}/explain", routes.explain, "Why a document has its labels.",
+        schemas.ExplainAnswer, schemas.ExplainRequest,
+    ),
+    Operation(
+        "POST", f"{_MODEL}/why-not", routes.why_not, "Why a document does not have a label.",
+        schemas.WhyNotAnswer, schemas.WhyNotRequest,
+    ),
+    Operation(
+        "POST", f"{_MODEL}/neighbours", routes.neighbours, "Similar training rows.",
+        schemas.NeighboursAnswer, schemas.NeighboursRequest,
+    ),
+    Operation("GET", "/health/live", routes.live, "Whether it runs.", schemas.Health, is_open=True),
+    Operation(
+        "GET", "/health/ready", routes.ready, "Whether every model has answered a test row.",
+        schemas.Health, is_open=True,
+    ),
+    Operation("GET", "/metrics", routes.metrics, "What Prometheus reads.", None),
+    Operation("GET", "/openapi.json", routes.openapi, "This description.", dict[str, Any]),
+    Operation("GET", "/v1/", annif.information, "As Annif: what this is.", annif.Information),
+    Operation("GET", "/v1/projects", annif.projects, "As Annif: the models.", annif.Projects),
+    Operation("GET", _PROJECT, annif.project, "As Annif: a model.", annif.Project),
+    Operation(
+        "POST", f"{_PROJECT}/suggest", annif.suggest, "As Annif: the labels of a text.",
+        annif.Suggestions, annif.SuggestForm, takes=FORM,
+    ),
+    Operation(
+        "POST", f"{_PROJECT}/suggest-batch", annif.suggest_batch, "As Annif: the labels of several texts.",
+        list[annif.DocumentSuggestions], annif.SuggestBatch, query=annif.SuggestQuery,
+    ),
+)  # fmt: skip
+
+OPEN_PATHS = frozenset(operation.path for operation in OPERATIONS if operation.is_open)

@@ -1,0 +1,171 @@
+"""Reading requests: bodies within limits, and the documents in them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from itertools import chain
+from typing import Any, TypeVar
+
+import msgspec
+import numpy as np
+from starlette.requests import Request
+
+from labeltree.data.rows import SparseRows
+from labeltree.model import Model
+from labeltree.serve.limits import Limits
+from labeltree.serve.problems import Problem
+from labeltree.serve.schemas import Document, PredictRequest, Vector
+
+Asked = TypeVar("Asked", bound=msgspec.Struct)
+Query = TypeVar("Query", bound=msgspec.Struct)
+JSON = "application/json"
+FORM = "application/x-www-form-urlencoded"
+
+
+async def read_json(request: Request, kind: type[Asked], limits: Limits) -> Asked:
+    """The body as what it must be, or a problem that says where it is something else."""
+    check_media_type(request, JSON)
+    return decode(await read_body(request, limits), kind)
+
+
+def decode(body: bytes, kind: type[Any]) -> Any:
+    try:
+        return msgspec.json.decode(body, type=kind)
+    except msgspec.ValidationError as error:
+        raise Problem(422, f"{error}; GET /openapi.json says what a request may hold") from error
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise Problem(400, f"the body is no JSON in UTF-8 ({error}); send one object") from error
+
+
+def read_query(request: Request, kind: type[Query]) -> Query:
+    """What stands after the ? of an address."""
+    return convert(dict(request.query_params), kind)
+
+
+def convert(values: dict[str, str], kind: type[Query]) -> Query:
+    """Texts of a query or a form as what they must be; others are left out."""
+    try:
+        return msgspec.convert(values, kind, strict=False)
+    except msgspec.ValidationError as error:
+        raise Problem(422, f"{error}; GET /openapi.json says what may be given") from error
+
+
+def check_media_type(request: Request, wanted: str) -> None:
+    """JSON only, too, so that the page of another site cannot send it: a browser would ask us first."""
+    headers = request.headers
+    given = headers.get("content-type", "").partition(";")[0].strip().lower()
+    if given != wanted:
+        raise Problem(415, f"the body must be {wanted}, but Content-Type is {given[:80]!r}; set that header")
+    encoding = headers.get("content-encoding", "identity").lower()
+    if encoding != "identity":
+        raise Problem(415, f"Content-Encoding {encoding[:80]!r} is not taken; send the body as it is")
+
+
+async def read_body(request: Request, limits: Limits) -> bytes:
+    """The whole body, if it is not too large and does not take too long."""
+    most = limits.body_bytes
+    length = request.headers.get("content-length", "")
+    if length.isdecimal() and (len(length) > 18 or int(length) > most):
+        raise _too_large(most)
+    parts, total = [], 0
+    try:
+        async with asyncio.timeout(limits.seconds):
+            async for part in request.stream():
+                parts.append(part)
+                total += len(part)
+                if total > most:
+                    raise _too_large(most)
+    except TimeoutError as error:
+        detail = f"the body took longer than {limits.seconds:g} s to arrive; send it again"
+        raise Problem(408, detail, {"Connection": "close"}) from error
+    return b"".join(parts)
+
+
+def _too_large(most: int) -> Problem:
+    detail = f"the body has more than {most:,} bytes; send fewer documents at a time"
+    return Problem(413, detail, {"Connection": "close"})  # the rest of the body is not read
+
+
+def documents_of(asked: PredictRequest, limits: Limits) -> list[str] | list[Vector]:
+    """The texts or vectors of a request, of which there must be one kind."""
+    texts = asked.texts if asked.text is None else [asked.text]
+    vectors = asked.vectors if asked.vector is None else [asked.vector]
+    given = [asked.text, asked.texts, asked.vector, asked.vectors]
+    if sum(value is not None for value in given) != 1:
+        raise Problem(422, "give exactly one of text, texts, vector and vectors")
+    if texts is not None:
+        _check_number(len(texts), limits)
+        check_texts(texts, limits)
+        return texts
+    assert vectors is not None
+    _check_number(len(vectors), limits)
+    _check_vectors(vectors)
+    return vectors
+
+
+def document_of(asked: Document, limits: Limits) -> str | Vector:
+    """The only text or vector of a request."""
+    if (asked.text is None) == (asked.vector is None):
+        raise Problem(422, "give exactly one of text and vector")
+    if asked.text is not None:
+        check_texts([asked.text], limits)
+        return asked.text
+    assert asked.vector is not None
+    _check_vectors([asked.vector])
+    return asked.vector
+
+
+def _check_number(n: int, limits: Limits) -> None:
+    if n == 0:
+        raise Problem(422, "there is no document; give at least one")
+    if n > limits.documents:
+        raise Problem(
+            422, f"{n:,} documents are more than {limits.documents:,}; send them in several requests"
+        )
+
+
+def check_texts(texts: Sequence[str], limits: Limits) -> None:
+    longest = max(map(len, texts), default=0)
+    if longest > limits.text_characters:
+        most = limits.text_characters
+        raise Problem(422, f"a text has {longest:,} characters, more than {most:,}; cut it, or split it up")
+
+
+def _check_vectors(vectors: Sequence[Vector]) -> None:
+    for number, vector in enumerate(vectors):
+        if len(vector.indices) != len(vector.values):
+            told = f"{len(vector.indices):,} indices, but {len(vector.values):,} values"
+            raise Problem(422, f"vector {number} has {told}; give one value for each index")
+
+
+def check_most(name: str, value: int, most: int) -> int:
+    """A number within the limits of the service."""
+    if value > most:
+        raise Problem(422, f"{name} is {value:,}, more than {most:,}; ask for fewer")
+    return value
+
+
+def given_rows(model: Model, documents: Sequence[str | Vector]) -> SparseRows:
+    """Documents in the features of a model, checked: errors tell what it takes."""
+    texts = [document for document in documents if isinstance(document, str)]
+    if texts:
+        return model.features.given_rows(texts)
+    return model.features.given_rows(
+        rows_of([d for d in documents if isinstance(d, Vector)], model.n_features)
+    )
+
+
+def single_row(model: Model, document: str | Vector) -> SparseRows:
+    """As :func:`given_rows`, by the quick way of single texts."""
+    return model.features.single(document) if isinstance(document, str) else given_rows(model, [document])
+
+
+def rows_of(vectors: Sequence[Vector], n_columns: int) -> SparseRows:
+    """Vectors as they were sent: what their indices and values may be is for the model to say."""
+    lengths = [len(vector.indices) for vector in vectors]
+    indptr = np.zeros(len(vectors) + 1, np.int64)
+    np.cumsum(lengths, out=indptr[1:])
+    indices = np.fromiter(chain.from_iterable(vector.indices for vector in vectors), np.int64)
+    values = np.fromiter(chain.from_iterable(vector.values for vector in vectors), np.float64)
+    return SparseRows(indptr, indices, values, n_columns)  # type: ignore[arg-type]

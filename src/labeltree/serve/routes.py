@@ -1,0 +1,160 @@
+"""What each path answers."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import msgspec
+import numpy as np
+from starlette.requests import Request
+from starlette.responses import Response
+
+from labeltree.serve import schemas
+from labeltree.serve.predicting import question_of
+from labeltree.serve.problems import busy
+from labeltree.serve.requests import (
+    JSON,
+    check_most,
+    document_of,
+    documents_of,
+    given_rows,
+    read_json,
+    read_query,
+    rows_of,
+)
+from labeltree.serve.schemas import Vector
+from labeltree.serve.served import Served
+from labeltree.serve.service import Service
+
+
+def encode(value: Any) -> bytes:
+    """JSON; numbers of NumPy are numbers."""
+    return msgspec.json.encode(value, enc_hook=_plain)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, np.generic):
+        return value.item()
+    raise NotImplementedError(f"no JSON for {type(value).__name__}")
+
+
+def answer(value: Any, served: Served | None = None, status: int = 200) -> Response:
+    version = {} if served is None else {"X-Model": f"{served.name}@{served.version}"}
+    return Response(encode(value), status, media_type=JSON, headers=version)
+
+
+class Asked(NamedTuple):
+    """A request about a model."""
+
+    service: Service
+    served: Served
+
+
+def asked_of(request: Request) -> Asked:
+    service: Service = request.app.state.service
+    return Asked(service, service.registry[request.path_params["name"]])
+
+
+async def predict(request: Request) -> Response:
+    service, served = asked_of(request)
+    asked = await read_json(request, schemas.PredictRequest, service.limits)
+    results = await results_of(service, served, asked)
+    return answer(schemas.PredictAnswer(results, served.model_name), served)
+
+
+async def results_of(service: Service, served: Served, asked: schemas.PredictRequest) -> list[schemas.Result]:
+    """By the thread that predicts, perhaps together with other requests."""
+    documents = documents_of(asked, service.limits)
+    if asked.k is not None:
+        check_most("k", asked.k, service.limits.labels)
+    question = question_of(served, asked, documents)
+    service.metrics.asked(served.name, len(documents))
+    results: list[schemas.Result] = await service.predictions.submit(
+        question, question.answer, documents, len(documents)
+    )
+    return results
+
+
+async def explain(request: Request) -> Response:
+    service, served = asked_of(request)
+    asked = await read_json(request, schemas.ExplainRequest, service.limits)
+    given = document_of(asked, service.limits)
+    most = service.limits.explained
+    check_most("k", asked.k, most)
+    if asked.labels is not None:
+        check_most("the number of labels", len(asked.labels), most)
+
+    def work() -> dict[str, Any]:
+        return served.model.explain(_single(served, given), asked.labels, asked.k).to_dict()
+
+    return answer(schemas.ExplainAnswer(await service.lookups.call(work), served.model_name), served)
+
+
+async def why_not(request: Request) -> Response:
+    service, served = asked_of(request)
+    asked = await read_json(request, schemas.WhyNotRequest, service.limits)
+    given = document_of(asked, service.limits)
+
+    def work() -> dict[str, Any]:
+        return served.model.why_not(_single(served, given), asked.label).to_dict()
+
+    return answer(schemas.WhyNotAnswer(await service.lookups.call(work), served.model_name), served)
+
+
+async def neighbours(request: Request) -> Response:
+    service, served = asked_of(request)
+    asked = await read_json(request, schemas.NeighboursRequest, service.limits)
+    given = document_of(asked, service.limits)
+    n = check_most("n", asked.n, service.limits.labels)
+
+    def work() -> list[schemas.SimilarRow]:
+        rows = given_rows(served.model, [given])
+        return [schemas.SimilarRow(*pair) for pair in served.model.neighbours(rows, n, threads=1)[0]]
+
+    return answer(schemas.NeighboursAnswer(await service.lookups.call(work), served.model_name), served)
+
+
+def _single(served: Served, given: str | Vector) -> Any:
+    """As `Model.explain` takes it: a text keeps its words."""
+    return given if isinstance(given, str) else rows_of([given], served.model.n_features)
+
+
+async def models(request: Request) -> Response:
+    service: Service = request.app.state.service
+    return answer(schemas.ModelsAnswer([served.card() for served in service.registry]))
+
+
+async def model(request: Request) -> Response:
+    _, served = asked_of(request)
+    return answer(schemas.ModelAnswer(served.card()), served)
+
+
+async def labels(request: Request) -> Response:
+    service, served = asked_of(request)
+    asked = read_query(request, schemas.LabelsQuery)
+    limit = check_most("limit", asked.limit, service.limits.labels)
+
+    def work() -> schemas.LabelsAnswer:
+        found, n_found = served.model.first_labels(asked.q, limit)
+        listed = [schemas.FoundLabel(label, n_rows) for label, n_rows in found]
+        return schemas.LabelsAnswer(listed, n_found, served.model_name)
+
+    return answer(await service.lookups.call(work), served)
+
+
+async def live(request: Request) -> Response:
+    return answer(schemas.Health("live"))
+
+
+async def ready(request: Request) -> Response:
+    if not request.app.state.service.is_ready:
+        raise busy(503, "models are being checked, and kernels compiled; ask again in a moment")
+    return answer(schemas.Health("ready"))
+
+
+async def metrics(request: Request) -> Response:
+    return Response(request.app.state.service.metrics.text(), media_type="text/plain; version=0.0.4")
+
+
+async def openapi(request: Request) -> Response:
+    return Response(request.app.state.openapi, media_type=JSON)

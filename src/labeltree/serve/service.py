@@ -1,0 +1,66 @@
+"""What all requests share: models, the threads that answer, limits and metrics."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import AsyncIterator
+
+from labeltree.serve.batching import Worker
+from labeltree.serve.limits import Limits
+from labeltree.serve.metrics import Metrics
+from labeltree.serve.registry import Registry
+from labeltree.serve.tokens import Tokens
+
+_log = logging.getLogger(__name__)
+WATCH_SECONDS = 1.0  # between two looks at the models' files
+
+
+class Service:
+    """Of one app. Explanations and searches have a thread of their own: predictions do not wait for them."""
+
+    def __init__(self, registry: Registry, limits: Limits, tokens: Tokens) -> None:
+        self.registry, self.limits, self.tokens = registry, limits, tokens
+        self.metrics = Metrics(registry)
+        asked = (limits.queue_rows, limits.seconds)
+        self.predictions = Worker("labeltree-predictions", *asked, observe=self.metrics.batch)
+        self.lookups = Worker("labeltree-lookups", *asked)
+        self.is_ready = False
+        self.is_reload_asked = False  # set by a signal
+        self.metrics.watch(
+            lambda: self.predictions.n_waiting + self.lookups.n_waiting, lambda: float(self.is_ready)
+        )
+
+    @contextlib.asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """While the app runs: its models are checked, and then watched."""
+        task = asyncio.create_task(self._watch())
+        try:
+            yield
+        finally:
+            self.is_ready = False
+            task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await task
+            self.predictions.close()
+            self.lookups.close()
+
+    async def _watch(self) -> None:
+        # By the thread that will answer: it compiles kernels, and requests wait in its queue meanwhile.
+        check = self.registry.check
+        try:
+            await self.predictions.submit(None, lambda payloads: [check()], None, 0, is_limited=False)
+        except Exception:
+            _log.exception("a model does not answer a test row: the service never becomes ready")
+            return
+        self.is_ready = True
+        while True:
+            await asyncio.sleep(WATCH_SECONDS)
+            await self.reload()
+
+    async def reload(self) -> None:
+        """Look for files that were replaced; in a thread of its own, so that nobody waits."""
+        is_forced, self.is_reload_asked = self.is_reload_asked, False
+        for reload in await asyncio.to_thread(self.registry.reload, is_forced=is_forced):
+            self.metrics.reloaded(reload.name, is_done=reload.is_done)

@@ -1,0 +1,236 @@
+"""Rules: what they give is exact, whatever the experts; they are saved; and tuning finds what it should."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from support.searches import Case, cases
+from support.small_data import N_LABELS, make_toy, write_fasttext
+
+import labeltree
+from labeltree import cli
+from labeltree.data.rows import read_only
+from labeltree.decisions.goals import RANKED_GOALS, SET_GOALS, parse_goal
+from labeltree.decisions.rule import RankingRule, ThresholdRule
+from labeltree.errors import CorruptedModelError, DataError, ParameterError
+from labeltree.model import Model
+from labeltree.reference import search as reference
+
+TRAIN, TEST, MORE = make_toy(300), make_toy(60, seed=4), make_toy(200, seed=5)
+TREE = dict(arity=2, max_leaves=3)
+MODELS: dict[str, dict[str, Any]] = {
+    "one tree": dict(neighbours=0, calibrate=False, **TREE),
+    "tree and neighbours": dict(neighbours=5, **TREE),
+    "three trees": dict(trees=3, neighbours=5, **TREE),
+    "both kinds": dict(nodes="both", dim=8, epochs=2, **TREE),
+    "hsm": dict(link="hsm", neighbours=0, **TREE),
+    "neighbours": dict(trees=0, neighbours=5),
+    "all": dict(trees=2, neighbours=5, forest=3, **TREE),
+}
+
+
+@pytest.fixture(scope="module", params=MODELS)
+def model(request: pytest.FixtureRequest) -> Model:
+    return labeltree.train(TRAIN.texts, TRAIN.Y, **MODELS[request.param])
+
+
+@pytest.fixture(scope="module")
+def one_tree() -> Model:
+    return labeltree.train(TRAIN.texts, TRAIN.Y, **MODELS["one tree"])
+
+
+def random_rule(seed: int, k: int = 3) -> RankingRule:
+    random = np.random.default_rng(seed)
+    weight = random.choice([0.0, 0.5, 1.0, 5.0, 100.0], N_LABELS).astype(np.float32)
+    return RankingRule("p@3", k, weight, random.normal(0, 0.2, N_LABELS).astype(np.float32))
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_ranking_is_exact(model: Model, seed: int) -> None:
+    rule = random_rule(seed)
+    marginals = model.probability(TEST.texts, model.label_names).astype(np.float64)
+    values = np.array([reference.weighted(row, rule.weight, rule.summand) for row in marginals])
+    for k in (1, 3, 20):
+        ids, probabilities = model.predict_arrays(TEST.texts, k, rule=rule, search="exact")
+        n = min(k, N_LABELS)
+        best = -np.sort(-values, axis=1)[:, :n]
+        np.testing.assert_allclose(
+            np.take_along_axis(values, ids[:, :n].astype(np.int64), 1), best, rtol=1e-5, atol=1e-6
+        )
+        found = np.take_along_axis(marginals, ids[:, :n].astype(np.int64), 1)
+        np.testing.assert_allclose(probabilities[:, :n], found, rtol=1e-5, atol=1e-7)
+    usual = model.predict(TEST.texts, rule=rule)
+    assert {len(row) for row in usual} == {3}
+    allowed = model.label_names[2:7]
+    masked = model.predict(TEST.texts, 2, rule=rule, allowed=allowed)
+    for row, labels in zip(values, masked, strict=True):
+        wanted = sorted(range(2, 7), key=lambda label: -row[label])[:2]
+        np.testing.assert_allclose(
+            [row[model.label_names.index(name)] for name, _ in labels], row[wanted], rtol=1e-5, atol=1e-6
+        )
+
+
+@settings(max_examples=100)
+@given(cases(), st.integers(1, 5), st.integers(0, 999))
+def test_the_kernel_agrees_with_the_reference(case: Case, k: int, seed: int) -> None:
+    tree, random = case.search, np.random.default_rng(seed)
+    n_labels, n_rows = case.tree.n_labels, len(case.features)
+    weight = random.choice([0.0, 1.0, 3.0], n_labels).astype(np.float32)
+    summand = random.choice([-0.5, 0.0, 0.1], n_labels).astype(np.float32)
+    ids, values = np.empty((n_rows, k), np.int32), np.empty((n_rows, k), np.float32)
+    is_exact = np.empty(n_rows, np.bool_)
+    bounds = [read_only(case.tree.most_below(each)) for each in (weight, summand)]
+    rows = [read_only(array) for array in case.arrays]
+    tree._plain.weighted(
+        tree.table, *rows, *bounds, 1.0, read_only(np.empty(0, np.float64)), k, 1 << 31, ids, values, is_exact
+    )
+    assert is_exact.all()
+    for row in range(n_rows):
+        wanted = reference.weighted(case.marginals(row), weight, summand)
+        best = sorted(wanted.tolist(), reverse=True)[:k]
+        n = min(k, n_labels)
+        tolerance = dict(rtol=case.close["rtol"], atol=1e-5 + 3 * case.close["rtol"])
+        np.testing.assert_allclose(values[row, :n], best, **tolerance)
+        assert len({*ids[row, :n].tolist()}) == n
+        np.testing.assert_allclose(wanted[ids[row, :n]], best, **tolerance)
+
+
+@pytest.mark.parametrize("at_least", [0, 1])
+def test_thresholds_are_exact(model: Model, at_least: int) -> None:
+    threshold = np.random.default_rng(1).uniform(0.05, 0.9, N_LABELS).astype(np.float32)
+    rule = ThresholdRule("macro-f1", threshold, at_least)
+    marginals = model.probability(TEST.texts, model.label_names)
+    for row, labels in zip(marginals, model.predict(TEST.texts, rule=rule), strict=True):
+        wanted = {
+            name for name, p, least in zip(model.label_names, row, threshold, strict=True) if p >= least
+        }
+        if not wanted and at_least:
+            wanted = {model.label_names[int(np.argmax(row))]}
+        assert {name for name, _ in labels} == wanted
+        assert [p for _, p in labels] == sorted((p for _, p in labels), reverse=True)
+    assert max(len(row) for row in model.predict(TEST.texts, 1, rule=rule)) == 1
+
+
+@pytest.mark.parametrize(
+    "measure",
+    [*SET_GOALS, *(f"{key}@2" for key in RANKED_GOALS), "0.5*p@2 + 0.5*macro-f1@2", "precision>=0.8"],
+)
+def test_every_measure_can_be_tuned(measure: str, one_tree: Model, tmp_path: Path) -> None:
+    tuned = one_tree.tune(MORE.texts, MORE.Y, measure=measure)
+    again = one_tree.tune(MORE.texts, MORE.Y, measure=measure, threads=2)
+    assert all(map(np.array_equal, tuned.rule.arrays, again.rule.arrays))
+    assert len(tuned.lines()) > 4
+    model = labeltree.train(TRAIN.texts, TRAIN.Y, **MODELS["one tree"])
+    model.rule = tuned.rule
+    model.save(tmp_path / "m")
+    loaded = labeltree.load(tmp_path / "m")
+    assert loaded.inspect()["rule"] == parse_goal(measure).text
+    assert loaded.predict(TEST.texts) == model.predict(TEST.texts)
+    assert loaded.predict(TEST.texts, 2, rule="none") == one_tree.predict(TEST.texts, 2)
+    measures = loaded.test(TEST.texts, TEST.Y, k=2)
+    assert measures.lines()[0].split()[-1] == "rule"
+    assert (
+        loaded.test(TEST.texts, TEST.Y, k=2, rule="none")["p@2"]
+        == one_tree.test(TEST.texts, TEST.Y, k=2)["p@2"]
+    )
+
+
+def test_rules_do_what_they_are_for(one_tree: Model) -> None:
+    """On rows that they were not fitted to; nothing is lost by what cannot help."""
+    plain = one_tree.test(TEST.texts, TEST.Y, k=2)
+    for measure in ("micro-f1", "macro-f1", "instance-f1"):
+        rule = one_tree.tune(MORE.texts, MORE.Y, measure=measure).rule
+        assert one_tree.test(TEST.texts, TEST.Y, k=2, rule=rule)[measure] >= plain[measure] - 0.02
+    rule = one_tree.tune(MORE.texts, MORE.Y, measure="p@2").rule
+    assert one_tree.test(TEST.texts, TEST.Y, k=2, rule=rule)["p@2"] == plain["p@2"]
+    rule = one_tree.tune(MORE.texts, MORE.Y, measure="precision>=0.9").rule
+    assert one_tree.test(TEST.texts, TEST.Y, k=2, rule=rule)["micro-precision"] > 0.85
+
+
+@pytest.mark.parametrize(
+    ("measure", "k", "message"),
+    [
+        ("nothing", None, "measure 'nothing' is not known; give micro-f1"),
+        ("", None, "is not known"),
+        (None, None, "is not known"),
+        ("coverage", None, "cannot be had without k"),
+        ("hamming@5", None, "cannot be had at k"),
+        ("micro-f1+macro-f1", None, "cannot be had without k"),
+        ("p@1+p@2", None, "the same k"),
+        ("0*p@3", None, "all its parts count 0"),
+        ("p@99999999", None, "at most 10"),
+        ("precision>=1.5", None, "above 0 and at most 1"),
+        ("precision>=0.9", 5, "has no k"),
+    ],
+)
+def test_unknown_measures_are_refused(measure: Any, k: int | None, message: str) -> None:
+    with pytest.raises(ParameterError, match=message):
+        parse_goal(measure, k)
+    assert parse_goal("P", 3) == parse_goal("p@3")
+
+
+def test_bad_rules_are_refused(one_tree: Model) -> None:
+    small = RankingRule("p@3", 3, np.ones(3, np.float32), np.zeros(3, np.float32))
+    with pytest.raises(ParameterError, match="the rule is of a model of 3 labels, but this has 12"):
+        one_tree.predict(TEST.texts, rule=small)
+    with pytest.raises(ParameterError, match="rule must be one of model, none"):
+        one_tree.predict(TEST.texts, rule="other")
+    with pytest.raises(ParameterError, match="search=beam"):
+        one_tree.predict(TEST.texts, rule=random_rule(0), search="beam")
+    with pytest.raises(ParameterError, match="a mask for all rows"):
+        one_tree.predict(TEST.texts, rule=random_rule(0), allowed=[[]] * 60)
+    with pytest.raises(DataError, match="no rows to tune on"):
+        one_tree.tune([], [], measure="p@3")
+    with pytest.raises(ParameterError, match="no threshold has a precision"):
+        one_tree.tune(TEST.texts, [["topic-0"]] * 60, measure="precision>=0.999")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        dict(kind="other"), dict(k=-1), dict(k="3"), dict(measure=7), dict(measure="x" * 300),
+    ],
+)  # fmt: skip
+def test_files_with_other_rules_are_refused(change: dict[str, Any]) -> None:
+    from labeltree.decisions.rule import rule_from_saved
+
+    rule = random_rule(0)
+    assert rule_from_saved(None, {}, N_LABELS) is None
+    kept = rule_from_saved(rule.metadata(), rule.tensors(), N_LABELS)
+    assert kept is not None
+    assert all(map(np.array_equal, kept.arrays, rule.arrays))
+    with pytest.raises(CorruptedModelError, match="rule"):
+        rule_from_saved({**rule.metadata(), **change}, rule.tensors(), N_LABELS)
+    with pytest.raises(CorruptedModelError):
+        rule_from_saved(rule.metadata(), rule.tensors(), N_LABELS + 1)
+
+
+def test_the_command(one_tree: Model, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path, data, out = (tmp_path / name for name in ("m", "more.txt", "tuned"))
+    one_tree.save(path)
+    data.write_text(write_fasttext(MORE))
+    assert cli.main(["tune", str(path), str(data), "--for", "macro-recall", "-k", "2", "-o", str(out)]) == 0
+    assert capsys.readouterr().out.splitlines()[0].split()[-3:] == ["top", "2", "macro-recall@2"]
+    rule = one_tree.tune(data, measure="macro-recall@2").rule
+    assert cli.main(["predict", str(out), str(data)]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert {len(line.split("\t")) for line in lines} == {4}
+    loaded = labeltree.load(out)
+    assert loaded.rule is not None
+    assert all(map(np.array_equal, loaded.rule.arrays, rule.arrays))
+    for options in (["--rule", "none"], ["--rule", "none", "-k", "5"]):
+        assert cli.main(["predict", str(out), str(data), *options]) == 0
+        plain = capsys.readouterr().out
+        assert cli.main(["predict", str(path), str(data)]) == 0
+        assert capsys.readouterr().out == plain
+    assert cli.main(["test", str(out), str(data)]) == 0
+    assert capsys.readouterr().out.splitlines()[0].split()[-1] == "rule"
+    data.write_text("")
+    assert cli.main(["tune", str(path), str(data), "--for", "p@3", "-o", str(out)]) == 1
+    assert "no rows to tune on" in capsys.readouterr().err
+    assert cli.main(["tune", str(path), str(data), "--for", "what", "-o", str(out)]) == 2

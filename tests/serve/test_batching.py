@@ -1,0 +1,133 @@
+"""What arrives while the thread works is answered together, and as if it had come alone."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from support.serving import TEXTS, text_model
+
+pytest.importorskip("starlette", reason="no starlette: pip install 'labeltree[serve]'")
+
+from labeltree.errors import DataError
+from labeltree.serve.batching import Worker
+from labeltree.serve.predicting import question_of
+from labeltree.serve.problems import Problem
+from labeltree.serve.schemas import PredictRequest
+from labeltree.serve.served import Served
+
+
+class Slow:
+    """Work that waits to be let go, and remembers its batches."""
+
+    def __init__(self) -> None:
+        self.go, self.begun, self.batches = threading.Event(), threading.Event(), list[list[Any]]()
+
+    def __call__(self, payloads: Sequence[Any]) -> list[Any]:
+        self.batches.append(list(payloads))
+        self.begun.set()
+        assert self.go.wait(20)
+        if "bad" in payloads:
+            raise DataError("something is wrong with it")
+        return [f"answer to {payload}" for payload in payloads]
+
+
+async def begun(slow: Slow) -> None:
+    assert await asyncio.to_thread(slow.begun.wait, 20)
+
+
+def run(test: Any) -> Any:
+    return asyncio.run(asyncio.wait_for(test, 60))
+
+
+def test_requests_that_arrive_meanwhile_are_the_next_batch() -> None:
+    sizes: list[int] = []
+
+    async def test() -> list[Any]:
+        worker, slow = Worker("test", 100, 20, batch_rows=4, observe=sizes.append), Slow()
+        first = asyncio.create_task(worker.submit("key", slow, "0", 1))
+        await begun(slow)
+        rest = [asyncio.create_task(worker.submit("key", slow, str(n), 1)) for n in range(1, 7)]
+        other = asyncio.create_task(worker.submit("another key", slow, "x", 1))
+        await asyncio.sleep(0)
+        assert worker.n_waiting == 8
+        slow.go.set()
+        answers = await asyncio.gather(first, *rest, other)
+        assert slow.batches == [["0"], ["1", "2", "3", "4"], ["5", "6"], ["x"]]
+        assert worker.n_waiting == 0
+        worker.close()
+        return answers
+
+    assert run(test()) == [f"answer to {n}" for n in (0, 1, 2, 3, 4, 5, 6, "x")]
+    assert sizes == [1, 4, 2, 1]
+
+
+def test_a_bad_request_fails_alone() -> None:
+    async def test() -> list[Any]:
+        worker, slow = Worker("test", 100, 20), Slow()
+        first = asyncio.create_task(worker.submit("key", slow, "0", 1))
+        await begun(slow)
+        rest = [asyncio.create_task(worker.submit("key", slow, payload, 1)) for payload in ("1", "bad", "2")]
+        await asyncio.sleep(0)
+        slow.go.set()
+        return await asyncio.gather(first, *rest, return_exceptions=True)
+
+    first, second, bad, last = run(test())
+    assert [first, second, last] == ["answer to 0", "answer to 1", "answer to 2"]
+    assert isinstance(bad, DataError)
+
+
+def test_the_queue_and_the_time_are_limited() -> None:
+    async def test() -> None:
+        worker, slow = Worker("test", 2, 0.05), Slow()
+        first = asyncio.create_task(worker.submit("key", slow, "0", 2))
+        await begun(slow)
+        with pytest.raises(Problem) as full:
+            await worker.submit("key", slow, "1", 1)
+        assert (full.value.status, full.value.headers) == (429, {"Retry-After": "1"})
+        with pytest.raises(Problem) as late:
+            await first
+        assert (late.value.status, late.value.headers) == (503, {"Retry-After": "1"})
+        slow.go.set()
+        assert await worker.call(lambda: "still there") == "still there"
+
+    run(test())
+
+
+def test_whoever_gave_up_is_left_out() -> None:
+    async def test() -> None:
+        worker, slow = Worker("test", 100, 20), Slow()
+        first = asyncio.create_task(worker.submit("key", slow, "0", 1))
+        await begun(slow)
+        gone = asyncio.create_task(worker.submit("key", slow, "gone", 1))
+        await asyncio.sleep(0)
+        gone.cancel()
+        await asyncio.gather(gone, return_exceptions=True)
+        last = asyncio.create_task(worker.submit("key", slow, "last", 1))
+        await asyncio.sleep(0)
+        slow.go.set()
+        await asyncio.gather(first, last)
+        assert slow.batches == [["0"], ["last"]]
+
+    run(test())
+
+
+@pytest.mark.parametrize(
+    "settings", [{}, {"k": 1}, {"threshold": 0.3}, {"allowed": ["tea", "soup"]}, {"search": "exact"}]
+)
+def test_answers_of_batches_are_those_of_single_requests(settings: dict[str, Any]) -> None:
+    """Bit for bit; and they are those of the model."""
+    served, asked = Served("text", text_model(), "1"), PredictRequest(**settings)
+    requests = [[text] for text in TEXTS[:9]] + [["unknown"], [TEXTS[3], "", TEXTS[1]]]
+    question = question_of(served, asked, requests[0])
+    together = question.answer(requests)
+    assert together == [question.answer([documents])[0] for documents in requests]
+    texts = [text for documents in requests for text in documents]
+    found = [
+        [(label.label, label.probability) for label in result.labels] for each in together for result in each
+    ]
+    assert found == text_model().predict(texts, **settings)
+    assert found == [text_model().predict([text], **settings)[0] for text in texts]
