@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import msgspec
@@ -27,20 +28,26 @@ from labeltree.serve.served import Served
 from labeltree.serve.service import Service
 
 
-def encode(value: Any) -> bytes:
-    """JSON; numbers of NumPy are numbers."""
-    return msgspec.json.encode(value, enc_hook=_plain)
-
-
 def _plain(value: Any) -> Any:
     if isinstance(value, np.generic):
         return value.item()
     raise NotImplementedError(f"no JSON for {type(value).__name__}")
 
 
+encode = msgspec.json.Encoder(enc_hook=_plain).encode  # JSON; numbers of NumPy are numbers
+
+
 def answer(value: Any, served: Served | None = None, status: int = 200) -> Response:
-    version = {} if served is None else {"X-Model": f"{served.name}@{served.version}"}
-    return Response(encode(value), status, media_type=JSON, headers=version)
+    return _Json(encode(value), status, () if served is None else served.headers)
+
+
+class _Json(Response):
+    """Starlette's own takes longer to put its headers together than to send them."""
+
+    def __init__(self, body: bytes, status: int, headers: Sequence[tuple[bytes, bytes]]) -> None:
+        self.body, self.status_code, self.background = body, status, None
+        length = (b"content-length", b"%d" % len(body))
+        self.raw_headers = [length, (b"content-type", JSON.encode()), *headers]
 
 
 class Asked(NamedTuple):
@@ -68,10 +75,10 @@ async def results_of(service: Service, served: Served, asked: schemas.PredictReq
     if asked.k is not None:
         check_most("k", asked.k, service.limits.labels)
     question = question_of(served, asked, documents)
-    service.metrics.asked(served.name, len(documents))
-    results: list[schemas.Result] = await service.predictions.submit(
-        question, question.answer, documents, len(documents)
-    )
+    service.numbers.asked(served.name, len(documents))
+    worker = service.predictions
+    submit = worker.submit_short if service.is_ready and question.is_short(documents) else worker.submit
+    results: list[schemas.Result] = await submit(question, question.answer, documents, len(documents))
     return results
 
 
@@ -153,7 +160,7 @@ async def ready(request: Request) -> Response:
 
 
 async def metrics(request: Request) -> Response:
-    return Response(request.app.state.service.metrics.text(), media_type="text/plain; version=0.0.4")
+    return Response(request.app.state.service.metrics_text(), media_type="text/plain; version=0.0.4")
 
 
 async def openapi(request: Request) -> Response:

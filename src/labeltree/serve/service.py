@@ -9,7 +9,8 @@ from collections.abc import AsyncIterator
 
 from labeltree.serve.batching import Worker
 from labeltree.serve.limits import Limits
-from labeltree.serve.metrics import Metrics
+from labeltree.serve.metrics import metrics_text
+from labeltree.serve.numbers import Numbers
 from labeltree.serve.registry import Registry
 from labeltree.serve.tokens import Tokens
 
@@ -22,15 +23,12 @@ class Service:
 
     def __init__(self, registry: Registry, limits: Limits, tokens: Tokens) -> None:
         self.registry, self.limits, self.tokens = registry, limits, tokens
-        self.metrics = Metrics(registry)
+        self.numbers = Numbers()
         asked = (limits.queue_rows, limits.seconds)
-        self.predictions = Worker("labeltree-predictions", *asked, observe=self.metrics.batch)
+        self.predictions = Worker("labeltree-predictions", *asked, observe=self.numbers.batch)
         self.lookups = Worker("labeltree-lookups", *asked)
         self.is_ready = False
         self.is_reload_asked = False  # set by a signal
-        self.metrics.watch(
-            lambda: self.predictions.n_waiting + self.lookups.n_waiting, lambda: float(self.is_ready)
-        )
 
     @contextlib.asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
@@ -63,4 +61,10 @@ class Service:
         """Look for files that were replaced; in a thread of its own, so that nobody waits."""
         is_forced, self.is_reload_asked = self.is_reload_asked, False
         for reload in await asyncio.to_thread(self.registry.reload, is_forced=is_forced):
-            self.metrics.reloaded(reload.name, is_done=reload.is_done)
+            self.numbers.reloaded(reload.name, is_done=reload.is_done)
+
+    def metrics_text(self) -> bytes:
+        """For Prometheus."""
+        self.numbers.waiting = self.predictions.n_waiting + self.lookups.n_waiting
+        self.numbers.is_ready = self.is_ready
+        return metrics_text(self.numbers, self.registry)
