@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import itertools
-import json
 import logging
 import re
 import secrets
 import time
+from functools import lru_cache
 from typing import Any
 
+import msgspec
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -80,7 +81,7 @@ def _line(scope: Scope, request_id: bytes, status: int, seconds: float) -> str:
     """One object of JSON, without anything of the documents."""
     client = scope.get("client")
     told: dict[str, Any] = {
-        "time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+        "time": _written(int(time.time())),
         "request_id": request_id.decode(),
         "client": client[0] if client else None,
         "method": scope["method"],
@@ -88,4 +89,9 @@ def _line(scope: Scope, request_id: bytes, status: int, seconds: float) -> str:
         "status": status,
         "ms": round(seconds * 1000, 3),
     }
-    return json.dumps(told)
+    return msgspec.json.encode(told).decode()
+
+
+@lru_cache(1)
+def _written(second: int) -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(second))

@@ -23,6 +23,7 @@ from labeltree.serve.routes import encode
 from labeltree.serve.service import Service
 from labeltree.serve.tokens import Tokens
 
+
 class App(Starlette):
     """What the table of operations has takes a short way; Starlette's own is for all the rest."""
 

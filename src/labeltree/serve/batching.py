@@ -29,7 +29,7 @@ class _Job(NamedTuple):
     future: asyncio.Future[Any]
 
 
-_LOOP_ROWS = 32  # of a batch in the event loop: who sends something else waits for one at most
+_LOOP_ROWS = 64  # of a batch in the event loop: who sends something else waits for one at most
 
 
 class Worker:
@@ -59,7 +59,8 @@ class Worker:
         loop = asyncio.get_running_loop()
         future = loop.create_future()
         if not self._short:
-            loop.call_soon(self._work_short, loop)
+            # In the turn after the next: what the next one reads from connections is then among it.
+            loop.call_soon(loop.call_soon, self._work_short, loop)
         self._short.append(_Job(key, run, payload, n_rows, future))
         self.n_waiting += n_rows
         try:

@@ -63,7 +63,10 @@ class _Numbers(Collector):
 
 
 def _counter(
-    name: str, told: str, labels: tuple[str, ...], values: dict[tuple[str, ...], int] | dict[tuple[str, str], int]
+    name: str,
+    told: str,
+    labels: tuple[str, ...],
+    values: dict[tuple[str, ...], int] | dict[tuple[str, str], int],
 ) -> Metric:
     family = CounterMetricFamily(name, told, labels=labels)
     for of_labels, value in values.items():

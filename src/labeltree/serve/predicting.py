@@ -16,7 +16,7 @@ from labeltree.serve.served import Served
 Documents = Sequence[str | Vector]  # all of one kind
 _SHORT_DOCUMENTS = 4  # of a request, and ...
 _SHORT_SIZE = 4_000  # ... characters or entries, that the event loop answers itself
-_ONE_BY_ONE = 6  # documents: so few are quicker by the way of single rows, whose answers are the same
+_ONE_BY_ONE = 10  # documents: so few are quicker by the way of single rows, whose answers are the same
 
 
 class Question(NamedTuple):

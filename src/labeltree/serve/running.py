@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import signal
 import socket
 from collections.abc import Iterator
@@ -20,6 +21,7 @@ _DRAIN_SECONDS = 30  # that requests have to be answered after the service was t
 _IDLE_SECONDS = 30  # that a connection may be silent between requests
 HEADER_SECONDS = 10.0  # that the head of a request may take to arrive
 _BACKLOG = 2048
+_ALLOCATIONS = 10_000  # between two looks for garbage in cycles
 
 
 class _Protocol(HttpToolsProtocol):
@@ -87,6 +89,10 @@ def run(app: Starlette, listening: socket.socket) -> None:
         timeout_graceful_shutdown=_DRAIN_SECONDS,
         ws="none",
     )
+    # What is there now stays: the collector need not look at it again and again while requests wait.
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(_ALLOCATIONS)
     with _reload_on_hangup(app):
         _Server(config).run(sockets=[listening])
 
