@@ -242,8 +242,10 @@ class Model:
         return self._named(ids, probabilities), is_exact
 
     def answer_known(self, text: str, query: Query) -> tuple[list[tuple[str, float]], bool] | None:
-        """As :meth:`answer`, of a short text that the model knows something of, without a mask or a rule; None
-        where that is not so, or not seen at once."""
+        """As :meth:`answer`, of a short text that the model knows something of, without a mask or a rule.
+
+        None where that is not so, or not seen at once.
+        """
         if query.k > self.n_labels:
             query = query._replace(k=self.n_labels)
         found = self._single_row.best([text], query._replace(labels_unknown=False))

@@ -3,8 +3,8 @@
 Nobody waits for a batch to fill, so a single request is answered at once; under load batches grow by
 themselves. Rows do not influence each other, so an answer does not depend on what it was computed with.
 
-A thread works, and the event loop goes on meanwhile. To hand a short request over to it and back takes longer than to
-answer it, though: such are answered by the loop itself, those together that arrived in one of its turns.
+A thread works, and the event loop goes on meanwhile. To hand a short request over to it and back takes
+longer than to answer it, though: such are answered by the loop itself, those together that have arrived.
 """
 
 from __future__ import annotations

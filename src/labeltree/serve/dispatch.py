@@ -1,7 +1,7 @@
 """The short way to an operation: a look into a table.
 
 Starlette's router tries the patterns of all routes in turn, between two layers that look after exceptions;
-that takes longer than to predict. Whatever is not found here, also what is wrong with a path or method, is for it.
+that takes longer than to predict. Whatever is not found here is for it, also where a method is wrong.
 """
 
 from __future__ import annotations
