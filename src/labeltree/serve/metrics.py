@@ -28,7 +28,7 @@ class _Numbers(Collector):
         numbers = self._numbers
         yield _counter(
             "labeltree_requests", "Answered requests.", ("route", "method", "status"),
-            {(route, method, str(status)): n for (route, method, status), n in numbers.requests.items()},
+            [((route, method, str(status)), n) for (route, method, status), n in numbers.requests.items()],
         )  # fmt: skip
         seconds = HistogramMetricFamily(
             "labeltree_request_seconds", "From the head of a request to the last byte of its answer.",
@@ -39,7 +39,7 @@ class _Numbers(Collector):
         yield seconds
         yield _counter(
             "labeltree_documents", "Documents that were asked about.", ("model",),
-            {(model,): n for model, n in numbers.documents.items()},
+            [((model,), n) for model, n in numbers.documents.items()],
         )  # fmt: skip
         batches = HistogramMetricFamily("labeltree_batch_rows", "Documents that were answered together.")
         _add(batches, (), ROWS, numbers.batches)
@@ -52,7 +52,7 @@ class _Numbers(Collector):
         )
         yield GaugeMetricFamily("labeltree_workers", "Processes that answer.", numbers.n_workers)
         yield _counter(
-            "labeltree_reloads", "Files that were replaced.", ("model", "outcome"), numbers.reloads
+            "labeltree_reloads", "Files that were replaced.", ("model", "outcome"), numbers.reloads.items()
         )
         versions = GaugeMetricFamily(
             "labeltree_model_info", "The models that are served.", labels=("model", "version")
@@ -63,13 +63,10 @@ class _Numbers(Collector):
 
 
 def _counter(
-    name: str,
-    told: str,
-    labels: tuple[str, ...],
-    values: dict[tuple[str, ...], int] | dict[tuple[str, str], int],
+    name: str, told: str, labels: Sequence[str], values: Iterable[tuple[Sequence[str], int]]
 ) -> Metric:
     family = CounterMetricFamily(name, told, labels=labels)
-    for of_labels, value in values.items():
+    for of_labels, value in values:
         family.add_metric(of_labels, value)
     return family
 

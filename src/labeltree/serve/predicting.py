@@ -36,7 +36,7 @@ class Question(NamedTuple):
         """The results of each request, the same as if it had come alone."""
         model, query, documents = self.served.model, self._query(), list(chain.from_iterable(requests))
         if query.mask is None and query.rule is None and len(documents) <= _ONE_BY_ONE:
-            every = (_single_result(model, document, query) for document in documents)
+            every = iter([_single_result(model, document, query) for document in documents])
         else:
             every = iter(_results(model, given_rows(model, documents), query))
         return [[next(every) for _ in each] for each in requests]

@@ -31,7 +31,9 @@ async def read_json(request: Request, kind: type[Asked], limits: Limits) -> Aske
     return decode(await read_body(request, limits), kind)
 
 
-_decoder = lru_cache(None)(msgspec.json.Decoder)  # of a class: to make it takes longer than to use it
+@lru_cache(None)  # to make one takes longer than to use it
+def _decoder(kind: Any) -> msgspec.json.Decoder[Any]:
+    return msgspec.json.Decoder(kind)
 
 
 def decode(body: bytes, kind: type[Any]) -> Any:
@@ -89,7 +91,7 @@ async def read_body(request: Request, limits: Limits) -> bytes:
 
 
 async def _message(receive: Receive, seconds: float, limits: Limits) -> Message:
-    """The next part of a body. `asyncio.timeout` takes three times as long as this, which is all of a short one's time."""
+    """The next part of a body. `asyncio.timeout` would take three times as long as this."""
     task = asyncio.current_task()
     assert task is not None
     is_late = False
