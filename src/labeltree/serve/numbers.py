@@ -68,11 +68,12 @@ def added(parts: Iterable[Numbers]) -> Numbers:
     """Those of several processes together: it is ready when all are."""
     total, every = Numbers(n_workers=0), list(parts)
     for part in every:
-        for mine, its in (
-            (total.requests, part.requests), (total.documents, part.documents), (total.reloads, part.reloads),
-        ):  # fmt: skip
-            for key, n in its.items():
-                _count(mine, key, n)
+        for key, n in part.requests.items():
+            _count(total.requests, key, n)
+        for model, n in part.documents.items():
+            _count(total.documents, model, n)
+        for file, n in part.reloads.items():  # each worker replaces a file for itself
+            total.reloads[file] = max(n, total.reloads.get(file, 0))
         for route, histogram in part.seconds.items():
             total.seconds.setdefault(route, _empty(SECONDS)).add(histogram)
         total.batches.add(part.batches)

@@ -36,7 +36,7 @@ def _decoder(kind: Any) -> msgspec.json.Decoder[Any]:
     return msgspec.json.Decoder(kind)
 
 
-def decode(body: bytes, kind: type[Any]) -> Any:
+def decode(body: bytes, kind: Any) -> Any:
     try:
         return _decoder(kind).decode(body)
     except msgspec.ValidationError as error:

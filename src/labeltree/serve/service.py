@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 
 from labeltree.serve.batching import Worker
+from labeltree.serve.board import Board
 from labeltree.serve.limits import Limits
 from labeltree.serve.metrics import metrics_text
 from labeltree.serve.numbers import Numbers
@@ -25,10 +26,16 @@ class Service:
         self.registry, self.limits, self.tokens = registry, limits, tokens
         self.numbers = Numbers()
         asked = (limits.queue_rows, limits.seconds)
-        self.predictions = Worker("labeltree-predictions", *asked, observe=self.numbers.batch)
+        self.predictions = Worker(
+            "labeltree-predictions", *asked, observe=lambda n_rows: self.numbers.batch(n_rows)
+        )
         self.lookups = Worker("labeltree-lookups", *asked)
         self.is_ready = False
         self.is_reload_asked = False  # set by a signal
+        self.ticks: list[Callable[[], None]] = []  # called once in a while
+        self.ask_others: Callable[[], None] = lambda: None  # other workers, to look for files
+        self._board: Board | None = None
+        self._slot = 0
 
     @contextlib.asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
@@ -54,6 +61,8 @@ class Service:
             return
         self.is_ready = True
         while True:
+            for tick in self.ticks:
+                tick()
             await asyncio.sleep(WATCH_SECONDS)
             await self.reload()
 
@@ -63,8 +72,20 @@ class Service:
         for reload in await asyncio.to_thread(self.registry.reload, is_forced=is_forced):
             self.numbers.reloaded(reload.name, is_done=reload.is_done)
 
-    def metrics_text(self) -> bytes:
-        """For Prometheus."""
+    def share(self, board: Board, slot: int) -> None:
+        """Count together with other workers, and go on where one that had this slot has ended."""
+        self._board, self._slot = board, slot
+        self.numbers = board.read(slot) or self.numbers
+        self.numbers.is_ready = False
+        self.ticks.append(self._tell)
+
+    def _tell(self) -> None:
         self.numbers.waiting = self.predictions.n_waiting + self.lookups.n_waiting
         self.numbers.is_ready = self.is_ready
-        return metrics_text(self.numbers, self.registry)
+        if self._board is not None:
+            self._board.write(self._slot, self.numbers)
+
+    def metrics_text(self) -> bytes:
+        """For Prometheus, of all workers; of others, what they have told last."""
+        self._tell()
+        return metrics_text(self.numbers if self._board is None else self._board.total(), self.registry)
