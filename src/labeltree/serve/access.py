@@ -64,7 +64,7 @@ class Access:
                 if problem.status == 500:
                     _log.exception("request %s failed", request_id.decode())
                 if not status:
-                    await problem.response()(scope, receive, send_with_id)
+                    await problem.response(scope["path"])(scope, receive, send_with_id)
         finally:
             self._record(scope, request_id, status, time.perf_counter() - started)
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from starlette.requests import Request
 from starlette.responses import Response
 
-from labeltree.serve import annif, routes, schemas
+from labeltree.serve import annif, inference, routes, schemas
 from labeltree.serve.requests import FORM, JSON
 
 Endpoint = Callable[[Request], Awaitable[Response]]
@@ -30,6 +30,8 @@ class Operation(NamedTuple):
 
 _MODEL = "/v1/models/{name}"
 _PROJECT = "/v1/projects/{name}"
+_INFERENCE = "/v2/models/{name}"
+_VERSION = f"{_INFERENCE}/versions/{{version}}"
 OPERATIONS = (
     Operation("GET", "/v1/models", routes.models, "All models.", schemas.ModelsAnswer),
     Operation("GET", _MODEL, routes.model, "What is known of a model.", schemas.ModelAnswer),
@@ -70,6 +72,30 @@ OPERATIONS = (
     Operation(
         "POST", f"{_PROJECT}/suggest-batch", annif.suggest_batch, "As Annif: the labels of several texts.",
         list[annif.DocumentSuggestions], annif.SuggestBatch, query=annif.SuggestQuery,
+    ),
+    Operation("GET", "/v2", inference.server, "Inference protocol: what this is.", inference.ServerMetadata),
+    Operation(
+        "GET", "/v2/health/live", inference.server_live, "Inference protocol: whether it runs.",
+        inference.Live, is_open=True,
+    ),
+    Operation(
+        "GET", "/v2/health/ready", inference.server_ready, "Inference protocol: whether it can be asked.",
+        inference.Ready, is_open=True,
+    ),
+    *(
+        operation
+        for path, metadata, ready, infer in (
+            (_INFERENCE, inference.model_metadata, inference.model_ready, inference.infer),
+            (_VERSION, inference.version_metadata, inference.version_ready, inference.version_infer),
+        )
+        for operation in (
+            Operation("GET", path, metadata, "Inference protocol: a model.", inference.InferenceModel),
+            Operation("GET", f"{path}/ready", ready, "Inference protocol: it can be asked.", inference.Ready),
+            Operation(
+                "POST", f"{path}/infer", infer, "Inference protocol: the labels of texts.",
+                inference.InferAnswer, inference.InferRequest,
+            ),
+        )
     ),
 )  # fmt: skip
 

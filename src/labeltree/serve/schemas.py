@@ -172,6 +172,12 @@ class ProblemDetails(Struct):
     detail: str
 
 
+class InferenceError(Struct):
+    """What the Open Inference Protocol has for a problem."""
+
+    error: str
+
+
 class Health(Struct):
     """Whether the service can be used."""
 
