@@ -129,3 +129,24 @@ def test_names_of_models() -> None:
     assert paths == {"a": Path("x/b.labeltree"), "c": Path("x/c.labeltree"), "d=e": Path("x/d=e.labeltree")}
     with pytest.raises(ParameterError, match="two models are called c"):
         named_models(("c.labeltree", "x/c.labeltree"))
+
+
+def test_connections_are_limited(tmp_path: Path) -> None:
+    path = tmp_path / "kitchen.labeltree"
+    text_model().save(path)
+    few = "import labeltree.serve.app as a\nfrom labeltree.serve.limits import Limits\n"
+    few += "make = a.create_app\na.create_app = lambda m, **k: make(m, limits=Limits(connections=3), **k)"
+    service = Process(str(path), first=few)
+    try:
+        wait_until(lambda: ask(service.connect(), "GET", "/health/ready")[0] == 200)
+        address = service.address or ("", 0)
+        held = [socket.create_connection(address) for _ in range(3)]
+        connection = service.connect()
+        wait_until(lambda: ask(connection, "GET", "/health/live")[0] == 503)
+        assert "too many connections" in ask(service.connect(), "GET", "/health/live")[1]["detail"]
+        for each in held:
+            each.close()
+        wait_until(lambda: ask(service.connect(), "GET", "/health/live")[0] == 200)
+    finally:
+        service.process.terminate()
+        assert service.process.wait(60) == 0

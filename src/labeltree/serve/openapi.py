@@ -49,13 +49,15 @@ def _query_schemas(kind: Any) -> list[tuple[str, dict[str, Any]]]:
 
 def _operation(each: Operation, schema_of: dict[Any, Any], names: Sequence[str]) -> dict[str, Any]:
     named = {"type": "string", "enum": list(names)}
-    media = "text/plain" if each.answer is None else JSON
+    media = each.gives if each.answer is None else JSON
     answered = {"type": "string"} if each.answer is None else schema_of[each.answer]
     problem = {MEDIA_TYPE: {"schema": schema_of[ProblemDetails]}}
     if is_inference(each.path):
         problem = {JSON: {"schema": schema_of[InferenceError]}}
     responses: dict[str, Any] = {"200": {"description": "Done.", "content": {media: {"schema": answered}}}}
-    for status in sorted({*_FOR_ALL, *(_FOR_BODIES if each.request or each.query else (503,))}):
+    for status in sorted(
+        {*_FOR_ALL, *each.statuses, *(_FOR_BODIES if each.request or each.query else (503,))}
+    ):
         responses[str(status)] = {"description": "A problem, and what to do.", "content": problem}
     told: dict[str, Any] = {
         "operationId": each.endpoint.__name__,

@@ -24,8 +24,10 @@ class Operation(NamedTuple):
     answer: Any  # the type of what it gives; None: text
     request: Any = None
     takes: str = JSON
+    gives: str = "text/plain"  # where the answer is text
     query: Any = None
     is_open: bool = False  # to those without a token
+    statuses: tuple[int, ...] = ()  # that others do not have
 
 
 _MODEL = "/v1/models/{name}"
@@ -55,6 +57,10 @@ OPERATIONS = (
         "POST", f"{_MODEL}/neighbours", routes.neighbours, "Similar training rows.",
         schemas.NeighboursAnswer, schemas.NeighboursRequest,
     ),
+    Operation(
+        "POST", f"{_MODEL}/reload", routes.reload, "Look for a new file of a model now; needs a token.",
+        schemas.ReloadAnswer, statuses=(403, 409),
+    ),
     Operation("GET", "/health/live", routes.live, "Whether it runs.", schemas.Health, is_open=True),
     Operation(
         "GET", "/health/ready", routes.ready, "Whether every model has answered a test row.",
@@ -62,6 +68,9 @@ OPERATIONS = (
     ),
     Operation("GET", "/metrics", routes.metrics, "What Prometheus reads.", None),
     Operation("GET", "/openapi.json", routes.openapi, "This description.", dict[str, Any]),
+    Operation(
+        "GET", "/docs", routes.reference, "This description, to read.", None, gives="text/html", is_open=True
+    ),
     Operation("GET", "/v1/", annif.information, "As Annif: what this is.", annif.Information),
     Operation("GET", "/v1/projects", annif.projects, "As Annif: the models.", annif.Projects),
     Operation("GET", _PROJECT, annif.project, "As Annif: a model.", annif.Project),

@@ -12,7 +12,8 @@ from starlette.responses import Response
 
 from labeltree.serve import schemas
 from labeltree.serve.predicting import question_of
-from labeltree.serve.problems import busy
+from labeltree.serve.problems import Problem, busy
+from labeltree.serve.reference import POLICY, whole_page
 from labeltree.serve.requests import (
     JSON,
     check_most,
@@ -161,6 +162,29 @@ async def ready(request: Request) -> Response:
 
 async def metrics(request: Request) -> Response:
     return Response(request.app.state.service.metrics_text(), media_type="text/plain; version=0.0.4")
+
+
+async def reload(request: Request) -> Response:
+    """Only with a token, whoever may ask for labels: the page of another site could send this too."""
+    service, served = asked_of(request)
+    if not service.tokens:
+        raise Problem(
+            403, "only a service with --token-file reloads on request; replace the file, or send SIGHUP"
+        )
+    if served.signature is None:
+        raise Problem(409, f"{served.name} is a model in memory; there is no file to load")
+    service.is_reload_asked = True
+    outcome = {each.name: each for each in await service.reload()}.get(served.name)
+    service.ask_others()
+    if outcome is not None and not outcome.is_done:
+        raise Problem(409, f"version {served.version} stays: {outcome.told}")
+    now = service.registry[served.name]
+    return answer(schemas.ReloadAnswer(outcome is not None, now.model_name), now)
+
+
+async def reference(request: Request) -> Response:
+    headers = {"Content-Security-Policy": POLICY, "Referrer-Policy": "no-referrer"}
+    return Response(whole_page(), media_type="text/html", headers=headers)
 
 
 async def openapi(request: Request) -> Response:

@@ -17,21 +17,41 @@ from starlette.applications import Starlette
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from labeltree.errors import ParameterError
+from labeltree.serve.limits import USUAL_LIMITS
+from labeltree.serve.problems import busy
 
 DRAIN_SECONDS = 30  # that requests have to be answered after the service was told to stop
 _IDLE_SECONDS = 30  # that a connection may be silent between requests
 HEADER_SECONDS = 10.0  # that the head of a request may take to arrive
 _BACKLOG = 2048
+_OTHER_FILES = 200  # besides connections: models, the log, the loop's own
 _ALLOCATIONS = 10_000  # between two looks for garbage in cycles
+
+
+def _full() -> bytes:
+    """What a connection gets that is one too many."""
+    problem = busy(503, "there are too many connections; try again a little later, and keep one open")
+    response = problem.response("")
+    response.headers["Connection"] = "close"
+    lines = [name + b": " + value + b"\r\n" for name, value in response.raw_headers]
+    return b"".join([b"HTTP/1.1 503 Service Unavailable\r\n", *lines, b"\r\n", bytes(response.body)])
+
+
+_FULL = _full()
 
 
 class _Protocol(HttpToolsProtocol):
     """Connections that keep silent, or send the head of a request byte by byte, are closed."""
 
+    most_connections = USUAL_LIMITS.connections
     _late: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
+        if len(self.connections) > self.most_connections:
+            transport.write(_FULL)
+            transport.close()
+            return
         self._wait_for_head()
 
     def on_message_begin(self) -> None:
@@ -101,11 +121,25 @@ def freeze() -> None:
     gc.set_threshold(_ALLOCATIONS)
 
 
+def _allow_files(n: int) -> None:
+    """So many open files, if the system lets us: a connection is one."""
+    try:
+        import resource
+    except ImportError:  # Windows has no such limit
+        return
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != resource.RLIM_INFINITY and soft < n:
+        most = n if hard == resource.RLIM_INFINITY else min(n, hard)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
+
+
 def run(app: Starlette, listening: socket.socket, *, is_worker: bool = False) -> None:
     """Until SIGTERM or SIGINT; SIGHUP looks for new model files."""
+    limit = app.state.service.limits.connections
+    _allow_files(limit + _OTHER_FILES)
     config = uvicorn.Config(
         app,
-        http=_Protocol,
+        http=type("Protocol", (_Protocol,), {"most_connections": limit}),
         log_config=None,
         access_log=False,
         server_header=False,

@@ -12,7 +12,7 @@ from labeltree.serve.board import Board
 from labeltree.serve.limits import Limits
 from labeltree.serve.metrics import metrics_text
 from labeltree.serve.numbers import Numbers
-from labeltree.serve.registry import Registry
+from labeltree.serve.registry import Registry, Reload
 from labeltree.serve.tokens import Tokens
 
 _log = logging.getLogger(__name__)
@@ -34,6 +34,7 @@ class Service:
         self.is_reload_asked = False  # set by a signal
         self.ticks: list[Callable[[], None]] = []  # called once in a while
         self.ask_others: Callable[[], None] = lambda: None  # other workers, to look for files
+        self._reloading = asyncio.Lock()
         self._board: Board | None = None
         self._slot = 0
 
@@ -66,11 +67,14 @@ class Service:
             await asyncio.sleep(WATCH_SECONDS)
             await self.reload()
 
-    async def reload(self) -> None:
+    async def reload(self) -> list[Reload]:
         """Look for files that were replaced; in a thread of its own, so that nobody waits."""
-        is_forced, self.is_reload_asked = self.is_reload_asked, False
-        for reload in await asyncio.to_thread(self.registry.reload, is_forced=is_forced):
+        async with self._reloading:
+            is_forced, self.is_reload_asked = self.is_reload_asked, False
+            reloads = await asyncio.to_thread(self.registry.reload, is_forced=is_forced)
+        for reload in reloads:
             self.numbers.reloaded(reload.name, is_done=reload.is_done)
+        return reloads
 
     def share(self, board: Board, slot: int) -> None:
         """Count together with other workers, and go on where one that had this slot has ended."""
