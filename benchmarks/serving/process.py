@@ -8,6 +8,7 @@ import os
 import re
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -57,6 +58,8 @@ def serving(
         found = re.search(r"http://[^ ]*:(\d+)", line)
         if found is None:
             sys.exit(f"the service did not start: {line}{process.stderr.read()}")
+        # Nobody may wait for its log to be read.
+        threading.Thread(target=process.stderr.read, daemon=True).start()
         yield Service(process.pid, int(found[1]))
     finally:
         process.terminate()
