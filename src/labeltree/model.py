@@ -239,13 +239,26 @@ class Model:
                 for i in range(rows.n_rows)
             ], np.ones(rows.n_rows, np.bool_)
         ids, probabilities, is_exact = self.best(X, query, threads)
-        answers = []
+        return self._named(ids, probabilities), is_exact
+
+    def answer_known(self, text: str, query: Query) -> tuple[list[tuple[str, float]], bool] | None:
+        """As :meth:`answer`, of a short text that the model knows something of, without a mask or a rule.
+
+        None where that is not so, or not seen at once.
+        """
+        if query.k > self.n_labels:
+            query = query._replace(k=self.n_labels)
+        found = self._single_row.best([text], query._replace(labels_unknown=False))
+        return None if found is None else (self._named(*found[:2])[0], bool(found[2][0]))
+
+    def _named(self, ids: NDArray[np.int32], probabilities: NDArray[np.float32]) -> Answers:
+        names, answers = self.label_names, []
         # Without `strict=`, whose handing over is a good part of the time of all this for a single row.
         for row_ids, row_probabilities in zip(ids.tolist(), probabilities.tolist()):  # noqa: B905
             if row_ids[-1] < 0:
                 del row_ids[row_ids.index(-1) :]
             answers.append(list(zip(map(names.__getitem__, row_ids), row_probabilities)))  # noqa: B905
-        return answers, is_exact
+        return answers
 
     def best(self, X: Any, query: Query, threads: int = 0) -> Found:
         """The best labels, of (n_rows, k), or as many columns as there are labels."""
