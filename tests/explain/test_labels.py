@@ -60,7 +60,7 @@ def test_all_names_with_a_part_are_found(names: set[str], part: str) -> None:
     part=st.text("ab", max_size=2),
     n=st.integers(0, 9),
 )
-def test_the_first_labels_are_those_of_all_however_many_there_are(names: list[str], part: str, n: int) -> None:
+def test_the_first_labels_are_the_first_of_all(names: list[str], part: str, n: int) -> None:
     search = search_of(names)
     found = search.find(part).tolist()
     with pytest.MonkeyPatch.context() as patch:

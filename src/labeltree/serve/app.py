@@ -11,17 +11,23 @@ from starlette.middleware import Middleware
 from starlette.routing import Route
 
 from labeltree.model import Model
+from labeltree.serve.about import read_scorecard
 from labeltree.serve.access import Access
+from labeltree.serve.corrections import Corrections
 from labeltree.serve.limits import USUAL_LIMITS, Limits
 from labeltree.serve.openapi import description
 from labeltree.serve.operations import OPERATIONS
+from labeltree.serve.page_files import FILES, page
 from labeltree.serve.problems import HANDLERS
 from labeltree.serve.registry import Registry
 from labeltree.serve.routes import encode
 from labeltree.serve.service import Service
 from labeltree.serve.tokens import Tokens
 
-ROUTES = [Route(each.path, each.endpoint, methods=[each.method]) for each in OPERATIONS]
+ROUTES = [
+    *(Route(each.path, each.endpoint, methods=[each.method]) for each in OPERATIONS),
+    *(Route(path, page) for path in FILES),
+]
 
 
 def create_app(
@@ -29,11 +35,18 @@ def create_app(
     *,
     limits: Limits = USUAL_LIMITS,
     tokens: Sequence[str] | Tokens = (),
+    corrections: str | Path | None = None,
+    scorecards: Mapping[str, str | Path] | None = None,
 ) -> Starlette:
     """The app that serves models, each a file or a model in memory, by name. Files are loaded now; they are
-    replaced when their content is. With ``tokens``, who asks must have one of them."""
+    replaced when their content is. With ``tokens``, who asks must have one of them. ``corrections`` is a file
+    that those of the page's users are appended to, ``scorecards`` are files of `labeltree test --scorecard`
+    by names of models."""
     kept = tokens if isinstance(tokens, Tokens) else Tokens(tokens)
-    service = Service(Registry(models), limits, kept)
+    service = Service(
+        Registry(models), limits, kept, None if corrections is None else Corrections(corrections),
+        {name: read_scorecard(Path(path)) for name, path in (scorecards or {}).items()},
+    )  # fmt: skip
 
     @contextlib.asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
