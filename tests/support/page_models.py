@@ -88,3 +88,28 @@ def _made_up_words(n: int, chance: random.Random) -> list[str]:
         n_syllables = chance.choice((2, 2, 3))
         words["".join(chance.choice(onsets) + chance.choice(vowels) for _ in range(n_syllables))] = None
     return list(words)
+
+
+@functools.cache
+def tuned_kitchen() -> Model:
+    """Three trees and a rule."""
+    model = labeltree.train(*kitchen_texts(1500, 3), preset="fast", trees=3, max_leaves=4, threads=1)
+    model.rule = model.tune(*kitchen_texts(600, 4), measure="micro-f1", threads=1).rule
+    return model
+
+
+HOSTILE = [
+    '<img src=x onerror="window.hacked=1">',
+    "\"><script>window.hacked=1</script>",
+    "javascript:window.hacked=1",
+    "</title><svg onload=window.hacked=1>",
+    "a" * 300,
+    "שלום \u202e txet desrever",
+]
+
+
+@functools.cache
+def hostile_model() -> Model:
+    """Labels that want to be markup."""
+    texts = [f"{' '.join(['word', f'w{i % 6}'] * 2)} x{i}" for i in range(120)]
+    return labeltree.train(texts, [[HOSTILE[i % 6]] for i in range(120)], arity=2, max_leaves=2, threads=1)

@@ -1,5 +1,5 @@
-"""What a test says of a model, for people to look at: measures, a calibration curve, the labels found best and
-worst. `labeltree test --scorecard` writes it, and the page of `labeltree serve` draws it."""
+"""What a test says of a model, for people to look at: measures, a calibration curve, the labels found best
+and worst. `labeltree test --scorecard` writes it, and the page of `labeltree serve` draws it."""
 
 from __future__ import annotations
 
@@ -58,9 +58,10 @@ def _best_and_worst(table: LabelTable) -> tuple[NDArray[np.int64], NDArray[np.in
     """By the F1 that a threshold of its own reaches; of equal ones those of most rows first."""
     judged = np.flatnonzero(table.support >= _LEAST_ROWS)
     f1, support = table.best_f1[judged], table.support[judged]
-    best = judged[np.lexsort((judged, -support, -f1))][:_LISTED]
-    worst = judged[np.lexsort((judged, -support, f1))][:_LISTED]
-    return best, worst[~np.isin(worst, best)], len(judged)
+    n = len(judged)
+    best = judged[np.lexsort((judged, -support, -f1))][: min(_LISTED, n - n // 2)]
+    worst = judged[np.lexsort((judged, -support, f1))]
+    return best, worst[~np.isin(worst, best)][:_LISTED], n
 
 
 def _listed(model: Model, table: LabelTable, labels: NDArray[np.int64]) -> list[dict[str, Any]]:

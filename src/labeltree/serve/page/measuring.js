@@ -32,8 +32,8 @@ export function scorecard(documents, results) {
   });
   if (!n) return null;
   const judged = [...labels].filter(([, { rows }]) => rows >= LEAST_ROWS).map(([label, { pairs, rows }]) => ({ label, rows, f1: bestF1(pairs, rows) }));
-  const best = [...judged].sort((one, other) => other.f1 - one.f1 || other.rows - one.rows).slice(0, LISTED);
-  const worst = [...judged].sort((one, other) => one.f1 - other.f1 || other.rows - one.rows).slice(0, LISTED);
+  const best = [...judged].sort((one, other) => other.f1 - one.f1 || other.rows - one.rows).slice(0, Math.min(LISTED, Math.ceil(judged.length / 2)));
+  const worst = [...judged].sort((one, other) => one.f1 - other.f1 || other.rows - one.rows);
   return {
     rows: n,
     k: K,
@@ -42,7 +42,7 @@ export function scorecard(documents, results) {
     labels_judged: judged.length,
     least_rows: LEAST_ROWS,
     best,
-    worst: worst.filter((label) => !best.includes(label)),
+    worst: worst.filter((label) => !best.includes(label)).slice(0, LISTED),
   };
 }
 

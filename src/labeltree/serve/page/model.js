@@ -55,7 +55,7 @@ function factsCard(about, model) {
       fact(shortNumber(facts.n_labels), texts.factLabels),
       fact(shortNumber(facts.n_examples), texts.factRows),
       fact(shortNumber(facts.n_features), texts.factFeatures),
-      about.n_trees > 0 && fact(number(about.n_trees), texts.factTrees),
+      about.n_trees > 0 && fact(number(about.n_trees), texts.factTrees(about.n_trees)),
       fact(depth, texts.factDepth),
       about.file_bytes !== null && fact(bytes(about.file_bytes), texts.factSize),
     ),

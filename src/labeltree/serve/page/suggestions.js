@@ -28,7 +28,7 @@ export function showControls() {
   find("k").value = state.k;
   find("k-shown").textContent = texts.atMostLabels(state.k);
   find("threshold").value = state.threshold;
-  find("threshold-shown").textContent = percent(state.threshold / 100);
+  find("threshold-shown").textContent = `${state.threshold} %`;
   find("rule-control").hidden = !model?.rule;
   find("k-control").hidden = isRuled(); // it says how many
   if (model?.rule) {

@@ -144,7 +144,7 @@ export const texts = {
   factRows: "training rows",
   factFeatures: "features",
   factSize: "in a file",
-  factTrees: "trees",
+  factTrees: (n) => (n === 1 ? "tree" : "trees"),
   factDepth: "steps to a label",
   calibrated: "Calibrated: percentages were fitted to held-out rows.",
   uncalibrated: "Not calibrated: percentages are the model's own and may be off.",
