@@ -46,7 +46,11 @@ def test_labels_and_texts_are_never_markup(site: Any, pages: Callable[..., Any])
 
 @pytest.mark.parametrize(
     "fragment",
-    ["#model=<img>&tab=x&k=-1&threshold=1e9&node=99999999&tree=7", "#%zz&text=%E0%A4%A", "#label=nothing&text=dough"],
+    [
+        "#model=<img>&tab=x&k=-1&threshold=1e9&node=99999999&tree=7",
+        "#%zz&text=%E0%A4%A",
+        "#label=nothing&text=dough",
+    ],
 )
 def test_links_may_hold_anything(site: Any, pages: Callable[..., Any], fragment: str) -> None:
     page = pages(site.address + fragment)
@@ -68,7 +72,8 @@ def test_nothing_inline_and_nothing_from_elsewhere_runs(site: Any, pages: Callab
     refused = page.evaluate(
         """() => {
             const script = document.createElement("script");
-            try { script.textContent = "window.hacked = 1"; document.body.append(script); } catch { return true; }
+            try { script.textContent = "window.hacked = 1"; } catch { return true; }
+            document.body.append(script);
             return !window.hacked;
         }"""
     )

@@ -28,17 +28,24 @@ def type_text(page: Any, text: str) -> None:
     page.wait_for_selector(".suggestion")
 
 
+def slide(page: Any, name: str, value: int) -> None:
+    moved = "([each, value]) => { each.value = value; each.dispatchEvent(new Event('input')) }"
+    page.evaluate(moved, [page.query_selector(f"#{name}"), value])
+
+
 def test_suggestions_come_as_one_types(site: Any, pages: Callable[..., Any]) -> None:
     page = pages(site.address)
     page.wait_for_selector(".suggestions .nothing")
     page.locator("#text").press_sequentially("knead the dough", delay=5)
     page.wait_for_selector(".suggestion")
     wait_until(
-        lambda: names(page)
-        == [label for label, p in kitchen().predict(["knead the dough"], 10, threshold=0.01)[0]],
+        lambda: (
+            names(page)
+            == [label for label, p in kitchen().predict(["knead the dough"], 10, threshold=0.01)[0]]
+        ),
         10,
     )
-    page.evaluate("() => { const k = document.getElementById('k'); k.value = 1; k.dispatchEvent(new Event('input')) }")
+    slide(page, "k", 1)
     page.wait_for_function("() => document.querySelectorAll('.suggestion').length === 1")
     assert "right" in page.inner_text("#expectation")
     page.fill("#text", "")
@@ -69,7 +76,11 @@ def test_a_late_answer_never_replaces_a_newer_one(site: Any, pages: Callable[...
     wait_until(lambda: bool(page.wait_for_timeout(20)) or bool(held), 10)
     page.fill("#text", "grind the beans for espresso")
     page.wait_for_selector(".suggestion")
-    held[0].fulfill(json={"results": [{"labels": [{"label": "late", "probability": 1}], "exact": True, "known_words": True}]})
+    held[0].fulfill(
+        json={
+            "results": [{"labels": [{"label": "late", "probability": 1}], "exact": True, "known_words": True}]
+        }
+    )
     page.wait_for_timeout(150)
     assert "coffee" in names(page)
     assert "late" not in names(page)
@@ -182,7 +193,7 @@ def test_decisions_are_kept_in_the_browser_and_can_be_trained_on(
 def test_a_link_reproduces_what_is_seen(site: Any, pages: Callable[..., Any]) -> None:
     page = pages(site.address)
     type_text(page, TEXT)
-    page.evaluate("() => { const t = document.getElementById('threshold'); t.value = 20; t.dispatchEvent(new Event('input')) }")
+    slide(page, "threshold", 20)
     page.click(".suggestion .name >> nth=1")
     page.wait_for_selector("#why svg")
     assert "sourdough" not in page.url, "an address has the text only where a link is asked for"

@@ -26,7 +26,8 @@ TOPICS = {
     "pancakes": ("batter flip griddle syrup fluffy stack milk", "pan", "breakfast"),
     "porridge": ("oats simmer milk stir bowl honey thick", "pot", "breakfast"),
 }
-_FILLING = "how do I can my the a for best way to make with when why does it not after before".split()
+_FILLING = "how do I can my the a for best way to make with when why does it not after before"
+_ONSETS, _VOWELS = "b c d f g h k l m n p r s t v br tr st pl gr", "a e i o u ai ou"
 _FORGOTTEN = 0.15  # of labels: people forget some, so that no model can be sure
 
 
@@ -34,7 +35,7 @@ def kitchen_texts(n: int, seed: int) -> tuple[list[str], list[list[str]]]:
     chance = random.Random(seed)
     texts, labels = [], []
     for _ in range(n):
-        words, named = chance.choices(_FILLING, k=6), set[str]()
+        words, named = chance.choices(_FILLING.split(), k=6), set[str]()
         for topic in chance.sample(list(TOPICS), 1 + (chance.random() < 0.4)):
             own, tool, group = TOPICS[topic]
             words += chance.sample(own.split(), chance.choice((2, 3, 4))) + [tool] * (chance.random() < 0.5)
@@ -82,7 +83,7 @@ def large_texts(n_labels: int) -> tuple[list[str], list[list[str]]]:
 
 
 def _made_up_words(n: int, chance: random.Random) -> list[str]:
-    onsets, vowels = "b c d f g h k l m n p r s t v br tr st pl gr".split(), "a e i o u ai ou".split()
+    onsets, vowels = _ONSETS.split(), _VOWELS.split()
     words: dict[str, None] = {}
     while len(words) < n:
         n_syllables = chance.choice((2, 2, 3))
@@ -100,7 +101,7 @@ def tuned_kitchen() -> Model:
 
 HOSTILE = [
     '<img src=x onerror="window.hacked=1">',
-    "\"><script>window.hacked=1</script>",
+    '"><script>window.hacked=1</script>',
     "javascript:window.hacked=1",
     "</title><svg onload=window.hacked=1>",
     "a" * 300,

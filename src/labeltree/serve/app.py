@@ -10,6 +10,7 @@ from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.routing import Route
 
+from labeltree.errors import ParameterError
 from labeltree.model import Model
 from labeltree.serve.about import read_scorecard
 from labeltree.serve.access import Access
@@ -43,6 +44,11 @@ def create_app(
     that those of the page's users are appended to, ``scorecards`` are files of `labeltree test --scorecard`
     by names of models."""
     kept = tokens if isinstance(tokens, Tokens) else Tokens(tokens)
+    for name in scorecards or {}:
+        if name not in models:
+            raise ParameterError(
+                f"there is no model {name} to show a scorecard of; there are {', '.join(models)}"
+            )
     service = Service(
         Registry(models), limits, kept, None if corrections is None else Corrections(corrections),
         {name: read_scorecard(Path(path)) for name, path in (scorecards or {}).items()},

@@ -25,10 +25,13 @@ const isRuled = () => Boolean(current()?.rule) && state.rule === "model";
 
 export function showControls() {
   const model = current();
+  const part = (input) => input.style.setProperty("--part", ((input.value - input.min) / (input.max - input.min)).toFixed(3));
   find("k").value = state.k;
   find("k-shown").textContent = texts.atMostLabels(state.k);
   find("threshold").value = state.threshold;
   find("threshold-shown").textContent = `${state.threshold} %`;
+  part(find("k"));
+  part(find("threshold"));
   find("rule-control").hidden = !model?.rule;
   find("k-control").hidden = isRuled(); // it says how many
   if (model?.rule) {

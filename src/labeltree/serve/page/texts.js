@@ -84,7 +84,6 @@ export const texts = {
   anyLabel: "any label",
   more: (n) => `+ ${count(n)} more`,
   lost: "It was lost here",
-  lostText: (p) => `The least probable step, of ${p}:`,
   against: "Against it",
   missing: "Would help, but is not in the text",
   instead: "Suggested instead",
@@ -139,7 +138,6 @@ export const texts = {
   worst: "Found worst",
   bestNote: (least) => `By F1, of labels that at least ${counted(least, "tested text")} have.`,
   judged: (f1, rows) => `F1 ${f1}, ${counted(rows, "text")}`,
-  facts: "This model",
   factLabels: "labels",
   factRows: "training rows",
   factFeatures: "features",
@@ -162,7 +160,6 @@ export const texts = {
   treeFind: "Find a label in the tree",
   treeMore: (n) => `Show more (${count(n)} left)`,
   treeNode: (names, n, rows) => `${names}: ${counted(n, "label")}, ${counted(rows, "training row")}`,
-  treeUp: "Up",
   labelCard: {
     title: "Label",
     near: "Beside it in the tree",
@@ -175,9 +172,7 @@ export const texts = {
   token: "Token",
   tokenEnter: "Enter",
   tokenWrong: "That token is not known.",
-  busy: "The service is busy; the page tries again.",
   offline: "The service cannot be reached. Suggestions go on when it is back.",
-  starting: "The service is starting …",
 };
 
 export const percent = (p) => {

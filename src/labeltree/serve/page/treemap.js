@@ -96,7 +96,7 @@ function tileOf(tile, box, place, densest) {
   const told = texts.treeNode(names.join(", "), tile.n_labels, tile.rows);
   const shade = 0.05 + 0.25 * (Math.log1p(tile.rows / tile.n_labels) / Math.log1p(densest));
   const inner = { x: box.x + 1.5, y: box.y + 1.5, width: Math.max(0, box.width - 3), height: Math.max(0, box.height - 3) };
-  const room = Math.floor((inner.width - 12) / 6.9);
+  const room = Math.floor((inner.width - 12) / 7.2);
   const lines = [...names.map((name) => ({ name, class: "name" })), ...(isLeaf ? [] : [{ name: number(tile.n_labels), class: "value" }])];
   const fitting = room < 3 ? [] : lines.slice(0, Math.max(0, Math.floor((inner.height - 6) / 16)));
   const text = fitting.map((line, row) =>
