@@ -7,7 +7,7 @@ import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,7 @@ FEW, SOME = 5, 50  # training rows of labels: with fewer a model has hardly lear
 _LOOKED_AT = 5_000  # names that a wrong one is compared with
 _PART = 3  # characters that names must have in common for that
 _FEW_FOUND = 500  # places: more are found by arrays
+_NONE: NDArray[np.int64] = np.empty(0, np.int64)
 _CONTROLS = [bytes([code]) for code in (*range(32), 127)]  # what may stand between names: it has no case
 
 
@@ -76,6 +77,7 @@ class LabelSearch:
         self._joined: bytes | None = None
         self._begins: NDArray[np.int64] = np.empty(0, np.int64)
         self._ends: NDArray[np.int64] = np.empty(0, np.int64)
+        self._separator = b"\0"
         self._rank: NDArray[np.int64] = np.empty(0, np.int64)  # of each label by its training rows
 
     def find(self, part: str) -> NDArray[np.int64]:
@@ -95,13 +97,15 @@ class LabelSearch:
     def _matches(self, part: str) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Ids of labels, and for each a number of its own that tells its place."""
         self._prepare()
-        joined, ends, wanted = self._joined or b"", self._ends, part.casefold().encode("utf-8", "replace")
+        joined, wanted = self._joined or b"", part.casefold().encode("utf-8", "replace")
         if not wanted:
             return np.arange(len(self._begins)), self._rank
-        ids, starts = _first_in_each(joined, wanted, ends)
-        begin = self._begins[ids]
-        length = ends[ids] - begin
-        kind = np.where(starts > begin, 2, np.where(length > len(wanted), 1, 0))
+        if self._separator in wanted:  # no name has it, or not as it was
+            return _NONE, _NONE
+        is_few = joined.count(wanted) < _FEW_FOUND
+        ids, is_beginning = (_find_few if is_few else _find_many)(joined, wanted, self._begins, self._ends)
+        length = self._ends[ids] - self._begins[ids]
+        kind = np.where(is_beginning, np.where(length > len(wanted), 1, 0), 2)
         return ids, kind * len(self._begins) + self._rank[ids]
 
     def near(self, name: str, n: int = 3) -> list[str]:
@@ -129,6 +133,7 @@ class LabelSearch:
         data, offsets = self.labels.tensors()
         n, content = len(offsets) - 1, data.tobytes()
         separator = next((code for code in _CONTROLS if code not in content), _CONTROLS[0])
+        self._separator = separator
         # Where names have all of them, one is no longer told from others of its kind.
         data = np.where(data == separator[0], np.uint8(32), data)
         is_name = np.ones(len(data) + n, np.bool_)
@@ -145,35 +150,32 @@ class LabelSearch:
         self._joined = joined
 
 
-def _first_in_each(
-    joined: bytes, part: bytes, ends: NDArray[np.int64]
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The names that have a part, and where it is for the first time in each of them."""
-    n_found = joined.count(part)
-    places = _places(joined, part) if n_found < _FEW_FOUND else _many_places(joined, part)
-    ids = np.searchsorted(ends, places, side="left")
-    is_first = np.diff(ids, prepend=-1) > 0
-    is_first &= places + len(part) <= ends[ids]  # a part may hold what stands between names
-    return ids[is_first], places[is_first]
+_Ids: TypeAlias = NDArray[np.int64]
+_Bools: TypeAlias = NDArray[np.bool_]
 
 
-def _places(joined: bytes, part: bytes) -> NDArray[np.int64]:
-    """Found one after another, which is quick for few."""
-    found = []
+def _find_few(joined: bytes, part: bytes, begins: _Ids, ends: _Ids) -> tuple[_Ids, _Bools]:
+    """The names that have a part, and whether they begin with it: one place after another."""
+    places = []
     start = joined.find(part)
     while start >= 0:
-        found.append(start)
+        places.append(start)
         start = joined.find(part, start + len(part))
-    return np.array(found, np.int64)
+    found = np.array(places, np.int64)
+    ids, first = np.unique(np.searchsorted(ends, found), return_index=True)
+    return ids, found[first] == begins[ids]
 
 
-def _many_places(joined: bytes, part: bytes) -> NDArray[np.int64]:
-    """The same by arrays: all that have the first byte, then those of them that have the next."""
+def _find_many(joined: bytes, part: bytes, begins: _Ids, ends: _Ids) -> tuple[_Ids, _Bools]:
+    """The same by arrays as long as all names, in a time that does not depend on how many there are."""
     content = np.frombuffer(joined, np.uint8)
-    places = np.flatnonzero(content[: len(content) - len(part) + 1] == part[0])
+    n = len(content) - len(part) + 1
+    is_found = np.zeros(len(content), np.bool_)
+    is_found[:n] = content[:n] == part[0]
     for place, byte in enumerate(part[1:], 1):
-        places = places[content[places + place] == byte]
-    return places
+        is_found[:n] &= content[place : place + n] == byte
+    ids = np.flatnonzero(np.logical_or.reduceat(is_found, begins))
+    return ids, is_found[begins[ids]]
 
 
 def shown(names: Sequence[str]) -> str:

@@ -70,6 +70,7 @@ export function searchBox(title, placeholder, choose) {
     return undefined;
   }
 
+  input.addEventListener("focus", () => api.labels(state.model, "", 1).catch(() => undefined), { once: true }); // the service prepares itself
   input.addEventListener("input", look);
   input.addEventListener("blur", () => setTimeout(close, 100));
   input.addEventListener("keydown", (event) => {
