@@ -71,9 +71,13 @@ def site(browser: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sit
     folder = tmp_path_factory.mktemp("site")
     (folder / "test.jsonl").write_text(kitchen_lines(600))
     write_scorecard(folder / "score.json", kitchen(), kitchen().test(folder / "test.jsonl", threads=1))
+    kitchen().save(folder / "kitchen.labeltree")
     models = {
-        "kitchen": kitchen(), "tuned": tuned_kitchen(), "vectors": vector_model(), "hostile": hostile_model()
-    }  # fmt: skip
+        "kitchen": folder / "kitchen.labeltree",
+        "tuned": tuned_kitchen(),
+        "vectors": vector_model(),
+        "hostile": hostile_model(),
+    }
     address, stop = serve(
         models, corrections=folder / "kept.jsonl", scorecards={"kitchen": folder / "score.json"}
     )
@@ -120,6 +124,17 @@ def pages(browser: Any) -> Iterator[Callable[..., Any]]:
     assert wrong == []
 
 
+def _shrink(path: Path) -> None:
+    """To as few colours as the page has, where Pillow is there: the pictures are those of the docs."""
+    try:
+        from PIL import Image
+    except ImportError:
+        return
+    Image.open(path).convert("RGB").quantize(
+        128, method=Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE
+    ).save(path, optimize=True)
+
+
 @pytest.fixture
 def picture(tmp_path: Path) -> Callable[..., Path]:
     """Screenshots: into a folder of the test, or into the one that LABELTREE_SCREENSHOTS names."""
@@ -129,6 +144,7 @@ def picture(tmp_path: Path) -> Callable[..., Path]:
         path = folder / f"{name}.png"
         page.wait_for_timeout(300)  # for what moves
         page.screenshot(path=path, animations="disabled", **how)
+        _shrink(path)
         return path
 
     return take

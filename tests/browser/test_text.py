@@ -87,7 +87,7 @@ def test_a_late_answer_never_replaces_a_newer_one(site: Any, pages: Callable[...
 
 
 def test_reasons(site: Any, pages: Callable[..., Any], picture: Callable[..., Path]) -> None:
-    page = pages(site.address)
+    page = pages(site.address, height=1000)
     type_text(page, f"🍞 {TEXT}")
     page.click(".suggestion [data-act=why][data-label=bread]")
     page.wait_for_selector("#why svg")
@@ -99,7 +99,9 @@ def test_reasons(site: Any, pages: Callable[..., Any], picture: Callable[..., Pa
     assert nodes.count() == len(explained.parts[0].path)
     assert nodes.last.locator(".name").text_content() == "bread"
     assert page.locator(".near").count() > 0
-    picture(page, "reasons", full_page=True)
+    type_text(page, TEXT)
+    page.wait_for_selector("#backdrop mark")
+    picture(page, "reasons")
     page.keyboard.press("Escape")
     page.wait_for_selector("#why", state="hidden")
     assert page.locator("#backdrop mark").count() == 0
@@ -117,7 +119,7 @@ def test_why_not(site: Any, pages: Callable[..., Any], picture: Callable[..., Pa
     page.keyboard.press("Enter")
     page.wait_for_selector("#why .lost")
     assert page.inner_text("#why-title").startswith(f"Why not {found}")
-    picture(page, "why-not", full_page=True)
+    picture(page, "why-not", full_page=True, clip=page.locator("#why").bounding_box())
     page.click("#why button:has-text('Add this label')")
     assert found in page.inner_text("#decisions .chips")
 

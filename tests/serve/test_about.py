@@ -101,10 +101,10 @@ def test_what_is_wrong_is_told(client: Any, question: str, told: str) -> None:
 def test_facts(client: Any, model: Model) -> None:
     told = client.get("/v1/models/deep/about").json()
     assert told["facts"]["n_labels"] == model.n_labels == sum(n["n_labels"] for n in told["labels_by_rows"])
-    assert (told["n_trees"], told["has_neighbours"], told["scorecard"]) == (2, False, None)
+    assert (told["n_trees"], told["scorecard"]) == (2, None)
     assert told["frequent"][0]["label"] == "often"
     told = client.get("/v1/models/text/about").json()
-    assert told["has_neighbours"]
+    assert told["facts"]["neighbours"]
     assert told["scorecard"]["measures"]["p@1"] == 1.0
     assert client.get("/v1/models/vector/about").json()["facts"]["n_features"] == 4
     card = client.get("/v1/models/text/label?label=bread").json()["label"]

@@ -65,7 +65,6 @@ class AboutAnswer(Struct):
 
     facts: dict[str, Any]
     n_trees: int
-    has_neighbours: bool
     file_bytes: int | None
     labels_by_rows: list[LabelsByRows]
     frequent: list[FoundLabel]
@@ -116,7 +115,6 @@ def _about(served: Served, scorecard: Scorecard | None) -> AboutAnswer:
     model = served.model
     return AboutAnswer(
         facts=model.inspect(), n_trees=len(model.label_trees),
-        has_neighbours=any(expert.kind == "neighbours" for expert in model.experts),
         file_bytes=None if served.signature is None else served.signature.size,
         labels_by_rows=labels_by_rows(model.label_counts),
         frequent=[FoundLabel(*found) for found in model.first_labels("", _FREQUENT)[0]],

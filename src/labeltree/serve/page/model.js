@@ -41,7 +41,7 @@ function factsCard(about, model) {
   const said = [
     facts.calibrated ? texts.calibrated : texts.uncalibrated,
     facts.rule && texts.tuned(facts.rule),
-    about.has_neighbours && texts.withNeighbours,
+    facts.neighbours && texts.withNeighbours,
     texts.versionOf(model.version),
   ].filter(Boolean);
   const card = Object.entries(facts.card);
