@@ -102,6 +102,21 @@ def closed_site(browser: Any) -> Iterator[str]:
 
 
 @pytest.fixture
+def serving() -> Iterator[Callable[..., str]]:
+    """Services of a test's own."""
+    stops = []
+
+    def start(models: dict[str, Any], **settings: Any) -> str:
+        address, stop = serve(models, **settings)
+        stops.append(stop)
+        return address
+
+    yield start
+    for stop in stops:
+        stop()
+
+
+@pytest.fixture
 def pages(browser: Any) -> Iterator[Callable[..., Any]]:
     """New pages, on which nothing may go wrong unnoticed."""
     contexts, wrong = [], list[str]()

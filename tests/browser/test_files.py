@@ -9,20 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.browsing import drop
 from support.page_models import kitchen, kitchen_lines, kitchen_texts
-
-DROP = """([name, content]) => {
-    const given = new DataTransfer();
-    given.items.add(new File([content], name));
-    for (const type of ["dragover", "drop"]) {
-        window.dispatchEvent(new DragEvent(type, { dataTransfer: given, bubbles: true, cancelable: true }));
-    }
-}"""
-
-
-def drop(page: Any, name: str, content: str) -> None:
-    page.wait_for_selector("html[data-ready]")
-    page.evaluate(DROP, [name, content])
 
 
 def test_json_lines_with_labels_are_tagged_and_measured(

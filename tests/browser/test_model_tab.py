@@ -6,7 +6,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from support.page_models import kitchen, large_model
+from support.page_models import kitchen, kitchen_texts, large_model
+
+import labeltree
 
 
 def test_what_is_known_of_a_model(site: Any, pages: Callable[..., Any], picture: Callable[..., Path]) -> None:
@@ -71,3 +73,32 @@ def _box(page: Any, selector: str) -> dict[str, float]:
     page.locator(selector).scroll_into_view_if_needed()
     box: dict[str, float] = page.locator(selector).bounding_box()
     return box
+
+
+def test_every_kind_of_model(browser: Any, pages: Callable[..., Any], serving: Callable[..., str]) -> None:
+    """Deep trees, softmaxes, word vectors, no tree at all, and one without levels."""
+    texts, labels = kitchen_texts(300, 5)
+    ways: dict[str, dict[str, Any]] = {
+        "deep": dict(tree="huffman", arity=2, link="hsm"),
+        "dense": dict(nodes="dense", dim=8, epochs=2, neighbours=0),
+        "both": dict(nodes="both", dim=8, epochs=2),
+        "forest": dict(trees=0, neighbours=0, forest=3),
+        "neighbours": dict(trees=0, neighbours=20),
+        "flat": dict(tree="flat"),
+    }
+    models = {name: labeltree.train(texts, labels, threads=1, **way) for name, way in ways.items()}
+    address = serving(models)
+    page = pages(address)
+    for name, model in models.items():
+        page.goto(f"{address}#model={name}&threshold=0&text=knead+the+dough&label=bread")
+        page.reload()
+        page.wait_for_selector("#why .title:has-text('bread')")
+        n_paths = len(model.explain("knead the dough", "bread").labels[0].parts[0].path)
+        assert page.locator("#why .path-picture .node").count() == n_paths
+        page.fill("#search input", "tea")
+        page.wait_for_selector("[role=option]")
+        page.keyboard.press("Enter")
+        page.wait_for_selector("#why .title:has-text('tea')")
+        page.click("#tab-model")
+        page.wait_for_selector(".tile" if model.label_trees else "text=This model has no label tree")
+    assert page.locator(".tile").count() == models["flat"].n_labels

@@ -6,13 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from support.browsing import drop
 from support.page_models import HOSTILE
-
-DROP = """([name, content]) => {
-    const given = new DataTransfer();
-    given.items.add(new File([content], name));
-    window.dispatchEvent(new DragEvent("drop", { dataTransfer: given, bubbles: true, cancelable: true }));
-}"""
 
 
 def is_hacked(page: Any) -> bool:
@@ -38,7 +33,7 @@ def test_labels_and_texts_are_never_markup(site: Any, pages: Callable[..., Any])
     for _ in range(3):
         page.locator(".tile").first.click()
         page.wait_for_timeout(100)
-    page.evaluate(DROP, [f"{HOSTILE[0]}.txt", f"word w0 {HOSTILE[1]}\n{HOSTILE[0]}\n"])
+    drop(page, f"{HOSTILE[0]}.txt", f"word w0 {HOSTILE[1]}\n{HOSTILE[0]}\n")
     page.wait_for_selector("#tagged-done")
     assert not is_hacked(page)
     assert page.locator("img").count() == 1  # the logo

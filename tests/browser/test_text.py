@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from support.browsing import slide, suggested, type_text
 from support.page_models import kitchen
 from support.serving import wait_until
 
@@ -19,20 +20,6 @@ TEXT = (
 )
 
 
-def names(page: Any) -> list[str]:
-    return [str(text) for text in page.locator(".suggestion .label").all_inner_texts()]
-
-
-def type_text(page: Any, text: str) -> None:
-    page.fill("#text", text)
-    page.wait_for_selector(".suggestion")
-
-
-def slide(page: Any, name: str, value: int) -> None:
-    moved = "([each, value]) => { each.value = value; each.dispatchEvent(new Event('input')) }"
-    page.evaluate(moved, [page.query_selector(f"#{name}"), value])
-
-
 def test_suggestions_come_as_one_types(site: Any, pages: Callable[..., Any]) -> None:
     page = pages(site.address)
     page.wait_for_selector(".suggestions .nothing")
@@ -40,7 +27,7 @@ def test_suggestions_come_as_one_types(site: Any, pages: Callable[..., Any]) -> 
     page.wait_for_selector(".suggestion")
     wait_until(
         lambda: (
-            names(page)
+            suggested(page)
             == [label for label, p in kitchen().predict(["knead the dough"], 10, threshold=0.01)[0]]
         ),
         10,
@@ -82,8 +69,8 @@ def test_a_late_answer_never_replaces_a_newer_one(site: Any, pages: Callable[...
         }
     )
     page.wait_for_timeout(150)
-    assert "coffee" in names(page)
-    assert "late" not in names(page)
+    assert "coffee" in suggested(page)
+    assert "late" not in suggested(page)
 
 
 def test_reasons(site: Any, pages: Callable[..., Any], picture: Callable[..., Path]) -> None:
@@ -140,7 +127,7 @@ def test_vectors(site: Any, pages: Callable[..., Any]) -> None:
     page.wait_for_selector("html[data-ready]")
     assert "vectors" in page.get_attribute("#text", "placeholder")
     type_text(page, "2:1 3:0.1")
-    assert names(page)[0] == "label2"
+    assert suggested(page)[0] == "label2"
     page.click(".suggestion .name >> nth=0")
     page.wait_for_selector(".shares")
     page.fill("#text", "2:1 nonsense")
@@ -204,6 +191,6 @@ def test_a_link_reproduces_what_is_seen(site: Any, pages: Callable[..., Any]) ->
     other = pages(page.url)
     other.wait_for_selector("#why svg")
     assert other.input_value("#text") == TEXT
-    assert names(other) == names(page)
+    assert suggested(other) == suggested(page)
     assert other.inner_text("#why-title") == page.inner_text("#why-title")
     assert re.search(r"threshold=20", other.url)

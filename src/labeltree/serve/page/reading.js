@@ -7,6 +7,19 @@ export const MOST_MEGABYTES = 25;
 
 export class BadFile extends Error {}
 
+// What stands until the closing quote, and where that is passed.
+function quoted(content, start) {
+  const parts = [];
+  for (let place = start; ; ) {
+    const next = content.indexOf('"', place);
+    if (next < 0) return [parts.join("") + content.slice(place), content.length];
+    const isDoubled = content[next + 1] === '"';
+    parts.push(content.slice(place, next + (isDoubled ? 1 : 0)));
+    if (!isDoubled) return [parts.join(""), next + 1];
+    place = next + 2;
+  }
+}
+
 // Rows of a table whose cells may be quoted; a quote within is doubled.
 export function tableRows(content, separator) {
   const rows = [];
@@ -15,14 +28,7 @@ export function tableRows(content, separator) {
   const end = content.length;
   while (place <= end) {
     let cell = "";
-    if (content[place] === '"') {
-      for (place += 1; place < end; place += 1) {
-        if (content[place] !== '"') cell += content[place];
-        else if (content[place + 1] === '"') cell += content[(place += 1)];
-        else break;
-      }
-      place += 1;
-    }
+    if (content[place] === '"') [cell, place] = quoted(content, place + 1);
     let stop = place;
     while (stop < end && content[stop] !== separator && content[stop] !== "\n") stop += 1;
     cells.push(cell + content.slice(place, stop).replace(/\r$/, ""));

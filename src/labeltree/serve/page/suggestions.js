@@ -3,7 +3,7 @@
 import { api, channel } from "./api.js";
 import { decide, decisionOf } from "./corrections.js";
 import { button, debounce, find, h } from "./dom.js";
-import { change, current, document_, settings, state } from "./state.js";
+import { change, current, document_, models, settings, state } from "./state.js";
 import { percent, texts } from "./texts.js";
 
 const WAIT = 40; // ms after the last key: answers come in a few, so that this is most of what one waits
@@ -58,6 +58,7 @@ async function suggest() {
     const answer = await latest((signal) => api.predict(state.model, { ...given, ...question() }, signal));
     if (!answer) return; // a newer text was asked about meanwhile
     find("took").textContent = texts.took(Math.max(1, Math.round(performance.now() - started)));
+    if (answer.model.version !== current().version) renew();
     show(answer.results[0], texts.none);
     find("notice").hidden = true;
   } catch (problem) {
@@ -66,6 +67,12 @@ async function suggest() {
     find("notice").hidden = false;
     if (isGone) setTimeout(suggestSoon, 2000);
   }
+}
+
+// Models are replaced while the service runs.
+async function renew() {
+  for (const model of (await api.models()).models) models.set(model.name, model);
+  showControls();
 }
 
 export const suggestSoon = debounce(WAIT, suggest);

@@ -13,9 +13,11 @@ const latest = channel();
 const TERMS = 10;
 const ROWS = 6;
 let tree = 0; // which of several is shown
+let told = ""; // the label that is explained
 
 export function hideWhy() {
   latest.end();
+  told = "";
   find("why").hidden = true;
   find("why").replaceChildren();
 }
@@ -55,6 +57,8 @@ function heading(label, question, probability) {
 function draw(explained, whyNot) {
   mark(explained.words);
   const place = find("why");
+  const isNew = told !== explained.label;
+  told = explained.label;
   place.hidden = false;
   const isAccepted = decisionOf(explained.label) === "accepted";
   const canAdd = current()?.input === "text" && whyNot;
@@ -72,6 +76,7 @@ function draw(explained, whyNot) {
       h("section", {}, say(texts.wordsFor, wordsOf(explained))),
       h("section", {}, say(texts.path, pathsOf(explained, whyNot?.lost_at)), neighboursOf(explained), forestOf(explained))),
   );
+  if (isNew) place.scrollIntoView({ block: "nearest", behavior: matchMedia("(prefers-reduced-motion: reduce)").matches ? "auto" : "smooth" });
 }
 
 function wordsOf(explained) {
