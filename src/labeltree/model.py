@@ -465,10 +465,9 @@ class Model:
 
     def first_labels(self, part: str, n: int) -> tuple[list[tuple[str, int]], int]:
         """The first n of :meth:`find_labels`, and how many there are."""
-        found = self._label_search.find(part)
-        ids = found[:n]
+        ids, n_found = self._label_search.first(part, n)
         names = self._label_search.names_of(ids)
-        return list(zip(names, self.label_counts[ids].tolist(), strict=True)), len(found)
+        return list(zip(names, self.label_counts[ids].tolist(), strict=True)), n_found
 
     def check_labels(self, wanted: Sequence[str]) -> NDArray[np.int32]:
         """The ids of labels; where there is no such label, the error tells names that are near."""
