@@ -418,11 +418,14 @@ class Model:
             **statistics,
         }
 
-    def explain(self, X: Any, label: str | Sequence[str] | None = None, k: int = 3) -> Explanation:
+    def explain(
+        self, X: Any, label: str | Sequence[str] | None = None, k: int = 3, deletions: int = 0
+    ) -> Explanation:
         """Why a text or row has its labels: the k best, or those given.
 
         Of each label the shares of words or features in its probability, exact: they sum to log P(X) - log
-        P(empty document). And what each expert says: the path through a tree, similar training rows.
+        P(empty document). And what each expert says: the path through a tree, similar training rows. With
+        ``deletions`` also so many words of a text that a label hangs on, by asking again without them.
         """
         given, rows = self._single(X)
         if label is None:
@@ -430,7 +433,18 @@ class Model:
             ids = found[found >= 0].tolist()
         else:
             ids = self.check_labels([label] if isinstance(label, str) else list(map(str, label))).tolist()
-        return self._explainer.explain(rows, self.features.text_of(X), ids)
+        explained = self._explainer.explain(rows, self.features.text_of(X), ids)
+        if deletions:
+            self._delete_words(X, explained, deletions)
+        return explained
+
+    def _delete_words(self, X: Any, explained: Explanation, n: int) -> None:
+        from labeltree.explain.deleting import check_deletions, find_deletions
+
+        check_deletions(n, X)
+        for found in explained.labels:
+            of_label = functools.partial(self.probability, labels=[found.label], threads=1)
+            found.deletions = find_deletions(X, found.words, n, of_label)
 
     def why_not(self, X: Any, label: str) -> WhyNot:
         """Where on its way through a tree a label was lost, and to which words of a text or row."""
@@ -451,10 +465,9 @@ class Model:
 
     def first_labels(self, part: str, n: int) -> tuple[list[tuple[str, int]], int]:
         """The first n of :meth:`find_labels`, and how many there are."""
-        found = self._label_search.find(part)
-        ids = found[:n]
+        ids, n_found = self._label_search.first(part, n)
         names = self._label_search.names_of(ids)
-        return list(zip(names, self.label_counts[ids].tolist(), strict=True)), len(found)
+        return list(zip(names, self.label_counts[ids].tolist(), strict=True)), n_found
 
     def check_labels(self, wanted: Sequence[str]) -> NDArray[np.int32]:
         """The ids of labels; where there is no such label, the error tells names that are near."""

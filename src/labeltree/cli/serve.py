@@ -24,15 +24,36 @@ from labeltree.errors import MissingPackageError, ParameterError
     metavar="FILE",
     help="Answer only those who send one of the tokens of FILE, one per line.",
 )
+@click.option(
+    "--corrections",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Append what users of the page say the labels are to FILE, as lines to train on.",
+)
+@click.option(
+    "--scorecard",
+    "scorecards",
+    multiple=True,
+    metavar="[NAME=]FILE",
+    help="Show on the page how good a model is: a file of labeltree test --scorecard.",
+)
 @click.option("-q", "--quiet", is_flag=True, help="Do not log requests.")
 def serve(
-    models: tuple[str, ...], host: str, port: int, workers: int, token_file: Path | None, quiet: bool
+    models: tuple[str, ...],
+    host: str,
+    port: int,
+    workers: int,
+    token_file: Path | None,
+    corrections: Path | None,
+    scorecards: tuple[str, ...],
+    quiet: bool,
 ) -> None:
     """Answer HTTP requests with MODELs, under the NAMEs given or those of their files.
 
     A model is loaded anew when its file is replaced, or on SIGHUP. SIGTERM lets requests be answered first.
     """
     named = named_models(models)
+    tested = named_scorecards(scorecards, named)
     try:
         from labeltree.serve.app import create_app
         from labeltree.serve.running import is_loopback, listen, run
@@ -44,7 +65,7 @@ def serve(
         ) from error
     check_workers(workers)
     tokens = Tokens() if token_file is None else read_tokens(token_file)
-    app = create_app(named, tokens=tokens)
+    app = create_app(named, tokens=tokens, corrections=corrections, scorecards=tested)
     sockets = listen(host, port, workers)
     try:
         _log_to_standard_error(quiet=quiet)
@@ -72,6 +93,20 @@ def named_models(given: tuple[str, ...]) -> dict[str, Path]:
             name, path = Path(each).name.partition(".")[0], each
         if name in named:
             raise ParameterError(f"two models are called {name}; give names: NAME=MODEL")
+        named[name] = Path(path)
+    return named
+
+
+def named_scorecards(given: tuple[str, ...], models: dict[str, Path]) -> dict[str, Path]:
+    """``NAME=FILE``, or ``FILE`` where there is one model."""
+    named: dict[str, Path] = {}
+    for each in given:
+        name, separator, path = each.partition("=")
+        if name not in models or not separator:
+            name, path = next(iter(models)), each
+            if len(models) > 1:
+                told = ", ".join(models)
+                raise ParameterError(f"--scorecard {each}: of which model? Give NAME=FILE with one of {told}")
         named[name] = Path(path)
     return named
 

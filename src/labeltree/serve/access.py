@@ -15,6 +15,7 @@ from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from labeltree.serve.operations import OPEN_PATHS, OPERATIONS
+from labeltree.serve.page_files import FILES
 from labeltree.serve.problems import problem_of
 from labeltree.serve.service import Service
 
@@ -25,7 +26,8 @@ _PATH_OF: dict[Any, str] = {each.endpoint: each.path for each in OPERATIONS}
 # A number of its own for each request: to ask the system for randomness would take longer than to predict.
 _PROCESS, _NUMBERS = secrets.token_hex(8).encode(), itertools.count(1)
 _GONE = 499  # the client left; only the log sees it
-_ALWAYS = ((b"x-content-type-options", b"nosniff"), (b"cache-control", b"no-store"))
+_ALWAYS = [(b"x-content-type-options", b"nosniff")]
+_NOT_KEPT = [(b"cache-control", b"no-store")]  # by caches, of all but the page
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 
 
@@ -49,7 +51,9 @@ class Access:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
-                message["headers"] = [*message["headers"], *_ALWAYS, (b"x-request-id", request_id)]
+                own = (b"x-request-id", request_id)
+                kept = [] if scope["path"] in FILES else _NOT_KEPT
+                message["headers"] = [*message["headers"], *_ALWAYS, *kept, own]
             await send(message)
 
         try:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from starlette.requests import Request
 from starlette.responses import Response
 
-from labeltree.serve import annif, inference, routes, schemas
+from labeltree.serve import about, annif, corrections, inference, page_files, routes, schemas, walking
 from labeltree.serve.requests import FORM, JSON
 
 Endpoint = Callable[[Request], Awaitable[Response]]
@@ -61,6 +61,23 @@ OPERATIONS = (
         "POST", f"{_MODEL}/reload", routes.reload, "Look for a new file of a model now; needs a token.",
         schemas.ReloadAnswer, statuses=(403, 409),
     ),
+    Operation(
+        "GET", f"{_MODEL}/about", about.about, "A model's sizes, and how good it was in a test.",
+        about.AboutAnswer,
+    ),
+    Operation(
+        "GET", f"{_MODEL}/label", about.label, "What a model knows of a label.",
+        about.LabelAnswer, query=about.LabelQuery,
+    ),
+    Operation(
+        "GET", f"{_MODEL}/tree", about.tree, "A node of a model's tree and its children.",
+        walking.TreeAnswer, query=walking.TreeQuery,
+    ),
+    Operation(
+        "POST", f"{_MODEL}/corrections", corrections.correct, "Keep which labels a text should have.",
+        corrections.CorrectionAnswer, corrections.CorrectionRequest,
+    ),
+    Operation("GET", "/v1/settings", page_files.settings, "What the page must know.", page_files.Settings),
     Operation("GET", "/health/live", routes.live, "Whether it runs.", schemas.Health, is_open=True),
     Operation(
         "GET", "/health/ready", routes.ready, "Whether every model has answered a test row.",
@@ -108,4 +125,4 @@ OPERATIONS = (
     ),
 )  # fmt: skip
 
-OPEN_PATHS = frozenset(operation.path for operation in OPERATIONS if operation.is_open)
+OPEN_PATHS = frozenset(each.path for each in OPERATIONS if each.is_open) | page_files.FILES.keys()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -15,6 +15,7 @@ from labeltree.errors import DataError, ModelFileError
 from labeltree.model import Model, load
 from labeltree.query import make_query
 from labeltree.serve.schemas import ModelCard, ModelName
+from labeltree.serve.walking import TreeWalk
 from labeltree.storage.container.layout import DIGEST_BYTES
 
 IN_MEMORY = "in-memory"  # the version of a model that has no file
@@ -41,6 +42,10 @@ class Served:
         self.headers = ((b"x-model", f"{name}@{version}".encode()),)  # of all answers
         self.is_quick = False  # whether it may answer in the event loop; the check finds out
         self.mask = lru_cache(_MASKS)(model.mask)  # of tuples; kept here, and so not longer than the model
+
+    @cached_property
+    def walk(self) -> TreeWalk:
+        return TreeWalk(self.model)
 
     def card(self) -> ModelCard:
         model = self.model

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
+from typing import TYPE_CHECKING
 
 from labeltree.serve.batching import Worker
 from labeltree.serve.board import Board
@@ -15,6 +16,10 @@ from labeltree.serve.numbers import Numbers
 from labeltree.serve.registry import Registry, Reload
 from labeltree.serve.tokens import Tokens
 
+if TYPE_CHECKING:  # both import what imports this
+    from labeltree.serve.about import Scorecard
+    from labeltree.serve.corrections import Corrections
+
 _log = logging.getLogger(__name__)
 WATCH_SECONDS = 1.0  # between two looks at the models' files
 
@@ -22,14 +27,19 @@ WATCH_SECONDS = 1.0  # between two looks at the models' files
 class Service:
     """Of one app. Explanations and searches have a thread of their own: predictions do not wait for them."""
 
-    def __init__(self, registry: Registry, limits: Limits, tokens: Tokens) -> None:
+    def __init__(
+        self, registry: Registry, limits: Limits, tokens: Tokens, corrections: Corrections | None = None,
+        scorecards: Mapping[str, Scorecard] | None = None,
+    ) -> None:  # fmt: skip
         self.registry, self.limits, self.tokens = registry, limits, tokens
+        self.corrections, self.scorecards = corrections, scorecards or {}
         self.numbers = Numbers()
         asked = (limits.queue_rows, limits.seconds)
         self.predictions = Worker(
             "labeltree-predictions", *asked, observe=lambda n_rows: self.numbers.batch(n_rows)
         )
         self.lookups = Worker("labeltree-lookups", *asked)
+        self.writes = Worker("labeltree-writes", *asked)
         self.is_ready = False
         self.is_reload_asked = False  # set by a signal
         self.ticks: list[Callable[[], None]] = []  # called once in a while
@@ -51,6 +61,7 @@ class Service:
                 await task
             self.predictions.close()
             self.lookups.close()
+            self.writes.close()
 
     async def _watch(self) -> None:
         # By the thread that will answer: it compiles kernels, and requests wait in its queue meanwhile.
