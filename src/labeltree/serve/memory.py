@@ -30,8 +30,9 @@ def memory_of(process: int) -> str:
 def keep_little() -> None:
     """Let the allocator give large arrays back to the system at once, and threads share what they free.
 
-    glibc would raise the bound from which it does so with the first large array that is freed, and keep a heap
-    for each thread: every model that is loaded beside another would leave its traces. Elsewhere nothing happens.
+    glibc would raise the bound from which it does so with the first large array that is freed, and keep a
+    heap for each thread: every model that is loaded beside another would leave its traces. Elsewhere nothing
+    happens.
     """
     _call("mallopt", _MMAP_THRESHOLD, _LARGE)
     _call("mallopt", _ARENA_MAX, 1)
