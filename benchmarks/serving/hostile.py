@@ -43,7 +43,8 @@ _PATIENCE = 40.0  # seconds: more than any answer may take
 _SLOW_CLIENTS = 300
 _ODD: list[Any] = [
     None, True, -1, 0, 1, 2.5, 10**30, 1e308, "", "a", "\x00", [], [[]], [None], ["a", 1], {}, {"a": {}},
-    "none", "exact", {"indices": [0], "values": [1]}, {"indices": [-1, 2**40], "values": [1]}, ["x" * 10_000], "é" * 5_000,
+    "none", "exact", {"indices": [0], "values": [1]},
+    {"indices": [-1, 2**40], "values": [1]}, ["x" * 10_000], "é" * 5_000,
 ]  # fmt: skip
 _FUZZING_CLIENTS = 400  # many, as those with half a request wait until they are sent away
 
