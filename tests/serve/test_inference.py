@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import struct
 from collections.abc import Iterator
 from pathlib import Path
@@ -47,7 +48,7 @@ def test_what_it_is(client: Any) -> None:
 
 
 def test_labels_and_probabilities(client: Any) -> None:
-    asked = {"id": "mine", "inputs": [tensor(TEXTS[:3])], "parameters": {"k": 2, "binary_data_output": True}}
+    asked = {"id": "mine", "inputs": [tensor(TEXTS[:3])], "parameters": {"k": 2, "priority": 1}}
     told = client.post(INFER, json=asked).json()
     assert (told["model_name"], told["model_version"], told["id"]) == ("text", "in-memory", "mine")
     expected = text_model().predict(TEXTS[:3], 2)
@@ -85,19 +86,36 @@ def test_binary_tensors(client: Any) -> None:
     binary = b"".join(struct.pack("<I", len(text)) + text for text in texts)
     head = '{"inputs": [{"name": "text", "datatype": "BYTES", "shape": [2], "parameters": %s}]}'
     head %= '{"binary_data_size": %d}'
-    json = (head % len(binary)).encode()
-    headers = {"Inference-Header-Content-Length": str(len(json))}
-    answer = client.post(INFER, content=json + binary, headers=headers)
+    told = (head % len(binary)).encode()
+    headers = {"Inference-Header-Content-Length": str(len(told))}
+    answer = client.post(INFER, content=told + binary, headers=headers)
     plain = client.post(INFER, json={"inputs": [tensor(TEXTS[:2])]})
     assert answer.json() == plain.json()
     for part in (binary[:-1], binary + b"\x01", b"", binary[:2]):
-        assert client.post(INFER, content=json + part, headers=headers).status_code == 400
+        assert client.post(INFER, content=told + part, headers=headers).status_code == 400
         own = (head % len(part)).encode()
         cut = {"Inference-Header-Content-Length": str(len(own))}
         assert client.post(INFER, content=own + part, headers=cut).status_code == 400
     for length in ("x", "-1", "9999999", "9" * 30):
         wrong = {"Inference-Header-Content-Length": length}
-        assert client.post(INFER, content=json + binary, headers=wrong).status_code == 400
+        assert client.post(INFER, content=told + binary, headers=wrong).status_code == 400
+
+
+def test_binary_answers(client: Any) -> None:
+    asked = {"inputs": [tensor(TEXTS[:1])], "parameters": {"k": 2, "binary_data_output": True}}
+    answer = client.post(INFER, json=asked)
+    length = int(answer.headers["Inference-Header-Content-Length"])
+    labels, probabilities = json.loads(answer.content[:length])["outputs"]
+    size = labels["parameters"]["binary_data_size"]
+    rest = answer.content[length:]
+    expected = text_model().predict(TEXTS[:1], 2)[0]
+    assert rest[:size] == b"".join(struct.pack("<I", len(name)) + name.encode() for name, _ in expected)
+    assert struct.unpack("<2f", rest[size:]) == tuple(p for _, p in expected)
+    assert probabilities["parameters"]["binary_data_size"] == 8
+    assert answer.headers["X-Model"] == "text@in-memory"
+    asked["outputs"] = [{"name": "labels", "parameters": {"binary_data": False}}]  # type: ignore[assignment]
+    (labels,) = client.post(INFER, json=asked).json()["outputs"]
+    assert labels["data"] == [name for name, _ in expected]
 
 
 @pytest.mark.parametrize(
@@ -155,6 +173,8 @@ def test_the_client_of_triton(tmp_path: Path) -> None:
             found = client.infer("kitchen", [texts], version, request_id="1", parameters={"k": 2})
             labels = found.as_numpy("labels")
             assert labels.tolist() == [[label.encode() for label, _ in row] for row in expected]
+            as_json = client.infer("kitchen", [texts], outputs=[http.InferRequestedOutput("labels", False)])
+            assert as_json.as_numpy("labels").shape == (4, 4)
             np.testing.assert_array_equal(
                 found.as_numpy("probabilities"),
                 np.array([[p for _, p in row] for row in expected], np.float32),

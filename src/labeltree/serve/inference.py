@@ -1,7 +1,7 @@
 """The Open Inference Protocol, version 2, which KServe, Triton and MLServer speak, and their clients.
 
 A model takes one tensor of texts and gives two, a row for each text: its labels and their probabilities. Of
-the protocol's extensions it reads binary tensors: clients send texts so unless they are told not to.
+the protocol's extensions it has binary tensors: clients send and want such unless they are told not to.
 """
 
 from __future__ import annotations
@@ -17,11 +17,12 @@ from starlette.responses import Response
 from labeltree import __version__
 from labeltree.serve.problems import Problem, busy
 from labeltree.serve.requests import JSON, check_most, decode, read_body
-from labeltree.serve.routes import answer, asked_of, results_of
+from labeltree.serve.routes import answer, asked_of, encode, results_of
 from labeltree.serve.schemas import Number, PredictRequest, Probability, Result
 from labeltree.serve.served import Served
 from labeltree.serve.service import Service
 
+BINARY = "application/octet-stream"
 LABELS, PROBABILITIES = "labels", "probabilities"
 _K = 5
 _HEADER_LENGTH = b"inference-header-content-length"
@@ -82,10 +83,17 @@ class InputTensor(Struct):
     data: list[Any] | None = None
 
 
+class OutputParameters(Struct):
+    """How a tensor is wanted."""
+
+    binary_data: bool | None = None
+
+
 class OutputTensor(Struct):
     """One that is wanted."""
 
     name: str
+    parameters: OutputParameters | None = None
 
 
 class InferParameters(Struct):
@@ -93,6 +101,7 @@ class InferParameters(Struct):
 
     k: Number = _K
     threshold: Probability = 0.0
+    binary_data_output: bool = False  # behind the JSON, where an output does not say it
 
 
 class InferRequest(Struct):
@@ -104,13 +113,14 @@ class InferRequest(Struct):
     outputs: list[OutputTensor] | None = None
 
 
-class GivenTensor(Struct):
+class GivenTensor(Struct, omit_defaults=True):
     """Labels or probabilities, row by row; empty labels and 0 where a text has fewer."""
 
     name: str
     datatype: str
     shape: list[int]
-    data: list[Any]
+    parameters: TensorParameters | None = None
+    data: list[Any] | None = None
 
 
 class InferAnswer(Struct, omit_defaults=True):
@@ -165,12 +175,15 @@ async def infer(request: Request) -> Response:
     k = min(check_most("k", settings.k, service.limits.labels), served.model.n_labels)
     wanted = PredictRequest(texts=texts, k=k, threshold=settings.threshold, rule="none")
     tensors = _tensors(await results_of(service, served, wanted), k)
-    names = list(tensors) if not asked.outputs else [output.name for output in asked.outputs]
-    unknown = [name for name in names if name not in tensors]
-    if unknown:
-        raise Problem(400, f"there is no output {unknown[0][:64]!r}; there are {', '.join(tensors)}")
-    given = [tensors[name] for name in dict.fromkeys(names)]
-    return answer(InferAnswer(served.name, served.version, given, asked.id), served)
+    given = _wanted(asked, tensors)
+    binary = b"".join(content for _, content in given)
+    told = InferAnswer(served.name, served.version, [tensor for tensor, _ in given], asked.id)
+    if not binary:
+        return answer(told, served)
+    head = encode(told)
+    headers = {"Inference-Header-Content-Length": str(len(head))}
+    headers |= {name.decode(): value.decode() for name, value in served.headers}
+    return Response(head + binary, media_type=BINARY, headers=headers)
 
 
 async def version_infer(request: Request) -> Response:
@@ -195,7 +208,7 @@ def _parts(request: Request, body: bytes) -> tuple[bytes, bytes]:
     """The JSON of a request, and the binary tensors behind it."""
     headers = dict(request.scope["headers"])
     media_type = headers.get(b"content-type", JSON.encode()).partition(b";")[0].strip().lower()
-    if media_type not in (JSON.encode(), b"application/octet-stream"):  # Triton's client says nothing
+    if media_type not in (JSON.encode(), BINARY.encode()):  # Triton's client says nothing
         raise Problem(415, f"the body must be {JSON}; set the header Content-Type")
     length = headers.get(_HEADER_LENGTH)
     if length is None:
@@ -244,6 +257,31 @@ def _binary_texts(binary: bytes, size: int) -> list[str]:
     return texts
 
 
+def _wanted(asked: InferRequest, tensors: dict[str, GivenTensor]) -> list[tuple[GivenTensor, bytes]]:
+    """The tensors that are asked for, each with what of it is to stand behind the JSON."""
+    outputs = asked.outputs or [OutputTensor(name) for name in tensors]
+    is_binary = asked.parameters is not None and asked.parameters.binary_data_output
+    found: dict[str, tuple[GivenTensor, bytes]] = {}
+    for output in outputs:
+        if output.name not in tensors:
+            raise Problem(400, f"there is no output {output.name[:64]!r}; there are {', '.join(tensors)}")
+        tensor = tensors[output.name]
+        own = None if output.parameters is None else output.parameters.binary_data
+        found[output.name] = _binary(tensor) if (is_binary if own is None else own) else (tensor, b"")
+    return list(found.values())
+
+
+def _binary(tensor: GivenTensor) -> tuple[GivenTensor, bytes]:
+    data = tensor.data or []
+    if tensor.datatype == "BYTES":
+        texts = [text.encode() for text in data]
+        content = b"".join(_SIZE.pack(len(text)) + text for text in texts)
+    else:
+        content = struct.pack(f"<{len(data)}f", *data)
+    kept = GivenTensor(tensor.name, tensor.datatype, tensor.shape, TensorParameters(len(content)))
+    return kept, content
+
+
 def _tensors(results: list[Result], k: int) -> dict[str, GivenTensor]:
     labels, probabilities, shape = list[str](), list[float](), [len(results), k]
     for result in results:
@@ -251,6 +289,6 @@ def _tensors(results: list[Result], k: int) -> dict[str, GivenTensor]:
         labels += [found.label for found in result.labels] + [""] * n_more
         probabilities += [found.probability for found in result.labels] + [0.0] * n_more
     return {
-        LABELS: GivenTensor(LABELS, "BYTES", shape, labels),
-        PROBABILITIES: GivenTensor(PROBABILITIES, "FP32", shape, probabilities),
+        LABELS: GivenTensor(LABELS, "BYTES", shape, data=labels),
+        PROBABILITIES: GivenTensor(PROBABILITIES, "FP32", shape, data=probabilities),
     }

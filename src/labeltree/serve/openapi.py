@@ -54,7 +54,10 @@ def _operation(each: Operation, schema_of: dict[Any, Any], names: Sequence[str])
     problem = {MEDIA_TYPE: {"schema": schema_of[ProblemDetails]}}
     if is_inference(each.path):
         problem = {JSON: {"schema": schema_of[InferenceError]}}
-    responses: dict[str, Any] = {"200": {"description": "Done.", "content": {media: {"schema": answered}}}}
+    contents: dict[str, Any] = {media: {"schema": answered}}
+    if each.also_gives is not None:
+        contents[each.also_gives] = {}
+    responses: dict[str, Any] = {"200": {"description": "Done.", "content": contents}}
     for status in sorted(
         {*_FOR_ALL, *each.statuses, *(_FOR_BODIES if each.request or each.query else (503,))}
     ):

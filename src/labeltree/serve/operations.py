@@ -25,6 +25,7 @@ class Operation(NamedTuple):
     request: Any = None
     takes: str = JSON
     gives: str = "text/plain"  # where the answer is text
+    also_gives: str | None = None  # where that is asked for
     query: Any = None
     is_open: bool = False  # to those without a token
     statuses: tuple[int, ...] = ()  # that others do not have
@@ -119,7 +120,7 @@ OPERATIONS = (
             Operation("GET", f"{path}/ready", ready, "Inference protocol: it can be asked.", inference.Ready),
             Operation(
                 "POST", f"{path}/infer", infer, "Inference protocol: the labels of texts.",
-                inference.InferAnswer, inference.InferRequest,
+                inference.InferAnswer, inference.InferRequest, also_gives=inference.BINARY,
             ),
         )
     ),

@@ -65,7 +65,7 @@ def _section(method: str, path: str, operation: Mapping[str, Any], schemas: Mapp
         parts.append(f"<p>Body, {escape(media)}: {_type(content['schema'])}</p>")
         parts.append(f"<pre>{escape(_example(method, path, media, content['schema'], schemas))}</pre>")
     for media, content in operation["responses"]["200"]["content"].items():
-        parts.append(f"<p>Answer, {escape(media)}: {_type(content['schema'])}</p>")
+        parts.append(f"<p>Answer, {escape(media)}: {_type(content.get('schema', {}))}</p>")
     statuses = ", ".join(sorted(status for status in operation["responses"] if status != "200"))
     return "".join([*parts, f"<p>Problems: {statuses}</p></section>"])
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import itertools
 import logging
 from collections.abc import AsyncIterator, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -25,6 +26,7 @@ if TYPE_CHECKING:  # both import what imports this
 
 _log = logging.getLogger(__name__)
 WATCH_SECONDS = 1.0  # between two looks at the models' files
+TIDY_TICKS = 30  # looks, after which memory that was freed is given back
 
 
 class Service:
@@ -75,11 +77,15 @@ class Service:
             _log.exception("a model does not answer a test row: the service never becomes ready")
             return
         self.is_ready = True
-        while True:
+        was_replaced = False
+        for number in itertools.count():
             for tick in self.ticks:
                 tick()
             await asyncio.sleep(WATCH_SECONDS)
-            await self.reload()
+            # Requests of the last second may have held what was replaced then.
+            if was_replaced or number % TIDY_TICKS == 0:
+                await asyncio.to_thread(give_back)
+            was_replaced = bool(await self.reload())
 
     async def reload(self) -> list[Reload]:
         """Look for files that were replaced; in a thread of its own, so that nobody waits."""
