@@ -160,6 +160,8 @@ def train(
         work_dir = output.with_name(f"{output.name}.work")
     if work_dir is not None and work_dir.resolve() == output.resolve():
         raise ParameterError(f"--work-dir {work_dir}: is --output too; give a folder of its own")
+    if workers or scheduler:
+        driver.check_can_share(asked.config)  # before a cluster is started
     helped = help_with_compiling(asked.config, threads=threads, quiet=quiet)
     with cluster_of(workers, scheduler) as client, helped, ProgressBar(quiet=quiet, verbose=verbose) as bar:
         means: dict[str, Any] = dict(threads=threads, work_dir=work_dir, max_memory=max_memory, client=client)

@@ -16,6 +16,9 @@ from labeltree.errors import MissingPackageError, ParameterError
 )
 @click.option("--port", type=click.IntRange(0, 65535), default=8080, show_default=True, help="0: any free.")
 @click.option(
+    "--workers", type=click.IntRange(1, 256), default=1, show_default=True, help="Processes that answer."
+)
+@click.option(
     "--token-file",
     type=click.Path(dir_okay=False, path_type=Path),
     metavar="FILE",
@@ -39,6 +42,7 @@ def serve(
     models: tuple[str, ...],
     host: str,
     port: int,
+    workers: int,
     token_file: Path | None,
     corrections: Path | None,
     scorecards: tuple[str, ...],
@@ -54,20 +58,30 @@ def serve(
         from labeltree.serve.app import create_app
         from labeltree.serve.running import is_loopback, listen, run
         from labeltree.serve.tokens import Tokens, read_tokens
+        from labeltree.serve.workers import check_workers, run_workers
     except ModuleNotFoundError as error:
         raise MissingPackageError(
             f"labeltree serve needs {error.name}: pip install 'labeltree[serve]'"
         ) from error
+    check_workers(workers)
     tokens = Tokens() if token_file is None else read_tokens(token_file)
     app = create_app(named, tokens=tokens, corrections=corrections, scorecards=tested)
-    with listen(host, port) as listening:
+    sockets = listen(host, port, workers)
+    try:
         _log_to_standard_error(quiet=quiet)
         at = f"[{host}]" if ":" in host else host
         told = ", ".join(f"{served.name} ({served.version})" for served in app.state.service.registry)
-        click.echo(f"Serving {told} on http://{at}:{listening.getsockname()[1]}", err=True)
+        by = "" if workers == 1 else f" with {workers} workers"
+        click.echo(f"Serving {told} on http://{at}:{sockets[0].getsockname()[1]}{by}", err=True)
         if not (tokens or is_loopback(host)):
             click.echo(f"Everybody who reaches {host} may ask: --token-file limits that.", err=True)
-        run(app, listening)
+        if workers == 1:
+            run(app, sockets[0])
+        else:
+            run_workers(app, sockets)
+    finally:
+        for each in sockets:
+            each.close()
 
 
 def named_models(given: tuple[str, ...]) -> dict[str, Path]:

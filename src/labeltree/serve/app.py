@@ -9,12 +9,14 @@ from pathlib import Path
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.routing import Route
+from starlette.types import Receive, Scope, Send
 
 from labeltree.errors import ParameterError
 from labeltree.model import Model
 from labeltree.serve.about import read_scorecard
 from labeltree.serve.access import Access
 from labeltree.serve.corrections import Corrections
+from labeltree.serve.dispatch import dispatch, is_short
 from labeltree.serve.limits import USUAL_LIMITS, Limits
 from labeltree.serve.openapi import description
 from labeltree.serve.operations import OPERATIONS
@@ -24,6 +26,20 @@ from labeltree.serve.registry import Registry
 from labeltree.serve.routes import encode
 from labeltree.serve.service import Service
 from labeltree.serve.tokens import Tokens
+
+
+class App(Starlette):
+    """What the table of operations has takes a short way; Starlette's own is for all the rest."""
+
+    short: Access
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if is_short(scope):
+            scope["app"] = self
+            await self.short(scope, receive, send)
+        else:
+            await super().__call__(scope, receive, send)
+
 
 ROUTES = [
     *(Route(each.path, each.endpoint, methods=[each.method]) for each in OPERATIONS),
@@ -38,7 +54,7 @@ def create_app(
     tokens: Sequence[str] | Tokens = (),
     corrections: str | Path | None = None,
     scorecards: Mapping[str, str | Path] | None = None,
-) -> Starlette:
+) -> App:
     """The app that serves models, each a file or a model in memory, by name. Files are loaded now; they are
     replaced when their content is. With ``tokens``, who asks must have one of them. ``corrections`` is a file
     that those of the page's users are appended to, ``scorecards`` are files of `labeltree test --scorecard`
@@ -59,11 +75,12 @@ def create_app(
         async with service.running():
             yield
 
-    app = Starlette(
+    app = App(
         routes=ROUTES,
         middleware=[Middleware(Access, service=service)],
         exception_handlers=HANDLERS,
         lifespan=lifespan,
     )
+    app.short = Access(dispatch, service)
     app.state.service, app.state.openapi = service, encode(description(list(models)))
     return app

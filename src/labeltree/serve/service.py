@@ -5,13 +5,15 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from typing import TYPE_CHECKING
 
 from labeltree.serve.batching import Worker
+from labeltree.serve.board import Board
 from labeltree.serve.limits import Limits
-from labeltree.serve.metrics import Metrics
-from labeltree.serve.registry import Registry
+from labeltree.serve.metrics import metrics_text
+from labeltree.serve.numbers import Numbers
+from labeltree.serve.registry import Registry, Reload
 from labeltree.serve.tokens import Tokens
 
 if TYPE_CHECKING:  # both import what imports this
@@ -31,16 +33,20 @@ class Service:
     ) -> None:  # fmt: skip
         self.registry, self.limits, self.tokens = registry, limits, tokens
         self.corrections, self.scorecards = corrections, scorecards or {}
-        self.metrics = Metrics(registry)
+        self.numbers = Numbers()
         asked = (limits.queue_rows, limits.seconds)
-        self.predictions = Worker("labeltree-predictions", *asked, observe=self.metrics.batch)
+        self.predictions = Worker(
+            "labeltree-predictions", *asked, observe=lambda n_rows: self.numbers.batch(n_rows)
+        )
         self.lookups = Worker("labeltree-lookups", *asked)
         self.writes = Worker("labeltree-writes", *asked)
         self.is_ready = False
         self.is_reload_asked = False  # set by a signal
-        self.metrics.watch(
-            lambda: self.predictions.n_waiting + self.lookups.n_waiting, lambda: float(self.is_ready)
-        )
+        self.ticks: list[Callable[[], None]] = []  # called once in a while
+        self.ask_others: Callable[[], None] = lambda: None  # other workers, to look for files
+        self._reloading = asyncio.Lock()
+        self._board: Board | None = None
+        self._slot = 0
 
     @contextlib.asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
@@ -67,11 +73,34 @@ class Service:
             return
         self.is_ready = True
         while True:
+            for tick in self.ticks:
+                tick()
             await asyncio.sleep(WATCH_SECONDS)
             await self.reload()
 
-    async def reload(self) -> None:
+    async def reload(self) -> list[Reload]:
         """Look for files that were replaced; in a thread of its own, so that nobody waits."""
-        is_forced, self.is_reload_asked = self.is_reload_asked, False
-        for reload in await asyncio.to_thread(self.registry.reload, is_forced=is_forced):
-            self.metrics.reloaded(reload.name, is_done=reload.is_done)
+        async with self._reloading:
+            is_forced, self.is_reload_asked = self.is_reload_asked, False
+            reloads = await asyncio.to_thread(self.registry.reload, is_forced=is_forced)
+        for reload in reloads:
+            self.numbers.reloaded(reload.name, is_done=reload.is_done)
+        return reloads
+
+    def share(self, board: Board, slot: int) -> None:
+        """Count together with other workers, and go on where one that had this slot has ended."""
+        self._board, self._slot = board, slot
+        self.numbers = board.read(slot) or self.numbers
+        self.numbers.is_ready = False
+        self.ticks.append(self._tell)
+
+    def _tell(self) -> None:
+        self.numbers.waiting = self.predictions.n_waiting + self.lookups.n_waiting
+        self.numbers.is_ready = self.is_ready
+        if self._board is not None:
+            self._board.write(self._slot, self.numbers)
+
+    def metrics_text(self) -> bytes:
+        """For Prometheus, of all workers; of others, what they have told last."""
+        self._tell()
+        return metrics_text(self.numbers if self._board is None else self._board.total(), self.registry)
