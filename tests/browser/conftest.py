@@ -158,10 +158,11 @@ def picture(tmp_path: Path) -> Callable[..., Path]:
     """Screenshots: into a folder of the test, or into the one that LABELTREE_SCREENSHOTS names."""
     folder = Path(os.environ.get("LABELTREE_SCREENSHOTS", tmp_path))
 
-    def take(page: Any, name: str, **how: Any) -> Path:
+    def take(shown: Any, name: str, **how: Any) -> Path:
+        """Of a page, or of an element."""
         path = folder / f"{name}.png"
-        page.wait_for_timeout(300)  # for what moves
-        page.screenshot(path=path, animations="disabled", **how)
+        getattr(shown, "page", shown).wait_for_timeout(300)  # for what moves
+        shown.screenshot(path=path, animations="disabled", **how)
         _shrink(path)
         return path
 

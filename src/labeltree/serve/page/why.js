@@ -77,7 +77,7 @@ function draw(explained, whyNot) {
       h("section", {}, say(texts.wordsFor, wordsOf(explained))),
       h("section", {}, say(texts.path, pathsOf(explained, whyNot?.lost_at)), neighboursOf(explained), forestOf(explained))),
   );
-  if (isNew) place.scrollIntoView({ block: "nearest", behavior: matchMedia("(prefers-reduced-motion: reduce)").matches ? "auto" : "smooth" });
+  if (isNew && matchMedia("(max-width: 59.9rem)").matches) place.scrollIntoView(); // where it is below all else
 }
 
 function wordsOf(explained) {
