@@ -120,5 +120,7 @@ def _log_to_standard_error(*, quiet: bool) -> None:
     log.addHandler(handler)
     log.setLevel(logging.INFO)
     log.propagate = False
+    # Of uvicorn only faults: what clients send that is no HTTP would fill the log.
+    logging.getLogger("uvicorn.error").setLevel(logging.ERROR)
     if quiet:
         logging.getLogger("labeltree.serve.access").setLevel(logging.WARNING)
