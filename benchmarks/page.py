@@ -27,7 +27,7 @@ from typing import Any
 
 import labeltree
 from benchmarks.commands import verdict
-from benchmarks.serving import serving
+from benchmarks.serving.process import serving
 
 USABLE_MS, SEARCH_MS, SUGGESTIONS_MS = 1000, 20, 100
 _QUERIES = ("a", "ou", "bra", "guma", "paba gu", "zzz")
@@ -136,7 +136,7 @@ def main() -> None:
         else:
             model, texts = chosen.model, chosen.texts.read_text().splitlines()
         print(f"{labeltree.load(model)!r}")
-        with serving(model) as service, sync_playwright() as playing:
+        with serving([f"model={model}"], "--quiet") as service, sync_playwright() as playing:
             browser = playing.chromium.launch(executable_path=chosen.chromium, args=["--no-sandbox"])
             address = f"http://127.0.0.1:{service.port}/"
             measure_start(browser, address, chosen.rounds)

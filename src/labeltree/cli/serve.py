@@ -56,6 +56,7 @@ def serve(
     tested = named_scorecards(scorecards, named)
     try:
         from labeltree.serve.app import create_app
+        from labeltree.serve.memory import keep_little
         from labeltree.serve.running import is_loopback, listen, run
         from labeltree.serve.tokens import Tokens, read_tokens
         from labeltree.serve.workers import check_workers, run_workers
@@ -64,6 +65,7 @@ def serve(
             f"labeltree serve needs {error.name}: pip install 'labeltree[serve]'"
         ) from error
     check_workers(workers)
+    keep_little()
     tokens = Tokens() if token_file is None else read_tokens(token_file)
     app = create_app(named, tokens=tokens, corrections=corrections, scorecards=tested)
     sockets = listen(host, port, workers)
@@ -120,5 +122,7 @@ def _log_to_standard_error(*, quiet: bool) -> None:
     log.addHandler(handler)
     log.setLevel(logging.INFO)
     log.propagate = False
+    # Of uvicorn only faults: what clients send that is no HTTP would fill the log.
+    logging.getLogger("uvicorn.error").setLevel(logging.ERROR)
     if quiet:
         logging.getLogger("labeltree.serve.access").setLevel(logging.WARNING)

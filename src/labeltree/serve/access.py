@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import logging
+import os
 import re
 import secrets
 import time
@@ -23,12 +24,22 @@ access_log = logging.getLogger("labeltree.serve.access")
 _log = logging.getLogger(__name__)
 _ID = re.compile(rb"[\w.:-]{1,64}")
 _PATH_OF: dict[Any, str] = {each.endpoint: each.path for each in OPERATIONS}
-# A number of its own for each request: to ask the system for randomness would take longer than to predict.
-_PROCESS, _NUMBERS = secrets.token_hex(8).encode(), itertools.count(1)
+_NUMBERS = itertools.count(1)
 _GONE = 499  # the client left; only the log sees it
 _ALWAYS = [(b"x-content-type-options", b"nosniff")]
 _NOT_KEPT = [(b"cache-control", b"no-store")]  # by caches, of all but the page
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
+
+
+@lru_cache(1)
+def _process_id(process: int) -> bytes:
+    """Workers are forked, and must not have the same one."""
+    return secrets.token_hex(8).encode()
+
+
+def _new_id() -> bytes:
+    """A number: to ask the system for randomness each time would take longer than to predict."""
+    return b"%s-%x" % (_process_id(os.getpid()), next(_NUMBERS))
 
 
 class Access:
@@ -44,7 +55,7 @@ class Access:
         started = time.perf_counter()
         headers = dict(scope["headers"])
         given = headers.get(b"x-request-id", b"")
-        request_id = given if _ID.fullmatch(given) else b"%s-%x" % (_PROCESS, next(_NUMBERS))
+        request_id = given if _ID.fullmatch(given) else _new_id()
         status = 0
 
         async def send_with_id(message: Message) -> None:

@@ -45,6 +45,7 @@ class _Protocol(HttpToolsProtocol):
 
     most_connections = USUAL_LIMITS.connections
     _late: asyncio.TimerHandle | None = None
+    _is_in_head = False
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
@@ -54,11 +55,17 @@ class _Protocol(HttpToolsProtocol):
             return
         self._wait_for_head()
 
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        if self._is_in_head and self._late is None:  # most come whole, and need no clock
+            self._wait_for_head()
+
     def on_message_begin(self) -> None:
         super().on_message_begin()
-        self._wait_for_head()
+        self._is_in_head = True
 
     def on_headers_complete(self) -> None:
+        self._is_in_head = False
         self._stop_waiting()
         super().on_headers_complete()
 

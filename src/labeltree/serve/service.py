@@ -6,11 +6,14 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import AsyncIterator, Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import TYPE_CHECKING
 
 from labeltree.serve.batching import Worker
 from labeltree.serve.board import Board
 from labeltree.serve.limits import Limits
+from labeltree.serve.memory import give_back
 from labeltree.serve.metrics import metrics_text
 from labeltree.serve.numbers import Numbers
 from labeltree.serve.registry import Registry, Reload
@@ -82,9 +85,14 @@ class Service:
         """Look for files that were replaced; in a thread of its own, so that nobody waits."""
         async with self._reloading:
             is_forced, self.is_reload_asked = self.is_reload_asked, False
-            reloads = await asyncio.to_thread(self.registry.reload, is_forced=is_forced)
-        for reload in reloads:
-            self.numbers.reloaded(reload.name, is_done=reload.is_done)
+            # The thread ends with it, and so does the memory that it needed to try a model.
+            with ThreadPoolExecutor(1) as thread:
+                reload = partial(self.registry.reload, is_forced=is_forced)
+                reloads = await asyncio.get_running_loop().run_in_executor(thread, reload)
+            if reloads:
+                await asyncio.to_thread(give_back)
+        for each in reloads:
+            self.numbers.reloaded(each.name, is_done=each.is_done)
         return reloads
 
     def share(self, board: Board, slot: int) -> None:
