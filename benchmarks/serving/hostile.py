@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import json
 import os
 import random
 import shutil
@@ -21,6 +22,7 @@ from collections import Counter
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import labeltree
 from benchmarks.serving.load import percentile
@@ -39,6 +41,11 @@ from benchmarks.serving.soak import bad_requests, good_requests
 _PREDICT = "/v1/models/model/predict"
 _PATIENCE = 40.0  # seconds: more than any answer may take
 _SLOW_CLIENTS = 300
+_ODD: list[Any] = [
+    None, True, -1, 0, 1, 2.5, 10**30, 1e308, "", "a", "\x00", [], [[]], [None], ["a", 1], {}, {"a": {}},
+    "none", "exact", {"indices": [0], "values": [1]},
+    {"indices": [-1, 2**40], "values": [1]}, ["x" * 10_000], "é" * 5_000,
+]  # fmt: skip
 _FUZZING_CLIENTS = 400  # many, as those with half a request wait until they are sent away
 
 
@@ -91,24 +98,38 @@ async def answered(port: int, request: bytes) -> Answer | None:
         writer.close()
 
 
-def fuzzed(texts: Sequence[str], draw: random.Random) -> bytes:
-    """A good or bad request with some bytes changed, left out or doubled."""
-    some = [request for _, request in good_requests(texts, draw)] + bad_requests(draw)
-    data = bytearray(draw.choice(some)[:5_000])
+def changed(content: bytes, draw: random.Random) -> bytes:
+    """Some bytes changed, left out or doubled."""
+    data = bytearray(content[:5_000])
     for _ in range(draw.randrange(1, 8)):
-        place = draw.randrange(len(data))
+        place = draw.randrange(len(data) + 1)
         how = draw.randrange(4)
         if how == 0:
-            data[place] = draw.randrange(256)
+            data[place : place + 1] = bytes([draw.randrange(256)])
         elif how == 1:
             del data[place : place + draw.randrange(1, 20)]
         elif how == 2:
             data[place:place] = data[place : place + draw.randrange(1, 50)]
         else:
             data[place:place] = draw.choice([b"\x00", b"\xff", b"\r\n", b"{", b'"', b"1e999", b"-1", b"NaN"])
-        if not data:
-            data += b"G"
     return bytes(data)
+
+
+def fuzzed(texts: Sequence[str], draw: random.Random) -> bytes:
+    """A request that is changed anywhere, a good one with a changed body, or with an odd value in it."""
+    good = [request for _, request in good_requests(texts, draw)]
+    how = draw.randrange(3)
+    if how == 0:
+        return changed(draw.choice(good + bad_requests(draw)), draw)
+    head, _, body = draw.choice([request for request in good if request.startswith(b"POST")]).partition(
+        b"\r\n\r\n"
+    )
+    path = head.split()[1].decode()
+    if how == 1:
+        return post(path, changed(body, draw))
+    asked = json.loads(body)
+    asked[draw.choice([*asked, "k", "text", "vector", "allowed", "rule"])] = draw.choice(_ODD)
+    return post(path, asked)
 
 
 async def fuzz(service: Service, texts: Sequence[str], n: int) -> bool:

@@ -18,7 +18,7 @@ pytest.importorskip("httptools", reason="no httptools: pip install 'labeltree[se
 
 from labeltree.errors import ParameterError
 from labeltree.serve import workers
-from labeltree.serve.memory import memory_of
+from labeltree.serve.memory import give_back, keep_little, memory_of
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork processes")
 
@@ -106,3 +106,5 @@ def test_memory() -> None:
     if sys.platform.startswith("linux"):
         assert re.fullmatch(r"[\d.]+ MB of its own, [\d.]+ [kM]?B shared", memory_of(os.getpid()))
     assert memory_of(-1) == "of unknown memory"
+    give_back()
+    keep_little()

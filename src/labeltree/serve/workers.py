@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from labeltree.errors import LabelTreeError, ParameterError
 from labeltree.serve.app import App
 from labeltree.serve.board import Board
-from labeltree.serve.memory import memory_of
+from labeltree.serve.memory import give_back, memory_of
 from labeltree.serve.running import DRAIN_SECONDS, freeze, run
 from labeltree.serve.service import WATCH_SECONDS
 
@@ -80,7 +80,8 @@ class _Workers:
         """Once a second."""
         if self.is_stopping:
             return
-        self.app.state.service.registry.reload()
+        if self.app.state.service.registry.reload():
+            give_back()
         if not self.is_told and self.board.is_ready:
             self.is_told = True
             for process, slot in self.running.items():
