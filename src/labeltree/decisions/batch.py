@@ -17,6 +17,7 @@ from labeltree.data.matrices import is_sparse, sparse_rows
 from labeltree.data.rows import SparseRows, keep_entries, pointers, read_only
 from labeltree.decisions.fitting import N_CANDIDATES
 from labeltree.decisions.goals import Goal, parse_goal
+from labeltree.decisions.judged import sums_of_labels
 from labeltree.errors import DataError, ParameterError, show
 from labeltree.experts.ensemble import best_per_row
 from labeltree.query import make_query
@@ -52,7 +53,7 @@ def decide(model: Any, X: Any = None, *, measure: str, k: int | None = None, thr
     rows = sparse_rows(model, int(model.shape[1]))
     if len(rows.values) and not (rows.values.min() >= 0.0 and rows.values.max() <= 1.0):
         raise DataError("probabilities must be from 0 to 1")
-    support = _sums(rows.indices, rows.values, rows.n_columns)
+    support = sums_of_labels(rows.indices, rows.values, rows.n_columns)
     chosen = choose_together(rows, support, goal)
     shape = rows.n_rows, rows.n_columns
     return csr_matrix((chosen.values, chosen.indices, chosen.indptr), shape=shape)
@@ -64,7 +65,7 @@ def _decide_by_model(model: Model, X: Any, goal: Goal, threads: int) -> Answers:
     is_label = ids >= 0
     rows = SparseRows(pointers(is_label.sum(axis=1)), ids[is_label], probabilities[is_label], model.n_labels)
     # What is not among a row's candidates counts too: a label is at least as frequent as it was in training.
-    found = _sums(rows.indices, rows.values, model.n_labels)
+    found = sums_of_labels(rows.indices, rows.values, model.n_labels)
     support = np.maximum(found, rows.n_rows * model.label_counts / model.n_examples)
     chosen = choose_together(rows, support, goal)
     best_ids, best = best_per_row((chosen.indptr, chosen.indices), chosen.values, _longest(chosen))
@@ -111,17 +112,11 @@ def _totals(rows: SparseRows, chosen: NDArray[np.bool_], support: NDArray[np.flo
     missed = np.log1p(-np.minimum(values, SURE))
     n = rows.n_columns
     return Totals(
-        _sums(ids, values, n),
+        sums_of_labels(ids, values, n),
         np.bincount(ids, minlength=n).astype(np.float64),
-        _sums(ids, missed, n),
+        sums_of_labels(ids, missed, n),
         read_only(np.ascontiguousarray(support, np.float64)),
     )
-
-
-def _sums(ids: NDArray[Any], values: NDArray[Any], n_labels: int) -> NDArray[np.float64]:
-    """Of the values of each label."""
-    sums: NDArray[Any] = np.bincount(ids, weights=values, minlength=n_labels)
-    return sums.astype(np.float64)
 
 
 def _longest(rows: SparseRows) -> int:

@@ -19,7 +19,8 @@ from labeltree.query import ALL, NO_BEAM, Query
 from labeltree.storage.tensors import take_tensor
 
 _MOST_TEXT = 200  # characters of a measure
-
+# Of labels that are less probable there are very many, of which hardly any is right.
+_LEAST_PROBABILITY, _LEAST_SHARE = 0.02, 0.01
 
 # Labels of each row in order, with their probabilities; and whether they are proven to be what the rule says.
 Decided = tuple[SparseRows, NDArray[np.bool_]]
@@ -108,9 +109,7 @@ class ThresholdRule(Rule):
         found = keep_entries(found, found.values >= self.threshold[found.indices])
         if self.at_least:
             found = _with_best(found, ensemble, rows, query, threads)
-        order = np.lexsort(
-            (found.indices, -found.values, np.repeat(np.arange(found.n_rows), np.diff(found.indptr)))
-        )
+        order = np.lexsort((found.indices, -found.values, _rows_of(found)))
         found = found._replace(indices=found.indices[order], values=found.values[order])
         places = np.arange(len(order)) - np.repeat(found.indptr[:-1], np.diff(found.indptr))
         found = found if query.k == ALL else keep_entries(found, places < query.k)
@@ -121,6 +120,72 @@ class ThresholdRule(Rule):
         if self.at_least:
             chosen[:, 0] |= (ids[:, 0] >= 0) & ~chosen.any(axis=1)
         return chosen
+
+
+class ExpectedRule(Rule):
+    """So many of a row's labels that the F1 of the row is expected to be the highest.
+
+    A label is right with the probability q = weight · probability + summand. The first t labels by q are
+    expected to have an F1 of about 2 (sum of their q) / (t + sum of all q): so a label is one of them as long
+    as its q is above half of the F1 of those before it.
+    """
+
+    kind, tensor_names, k = "expected-f1", ("weight", "summand"), ALL
+
+    def __init__(self, measure: str, weight: NDArray[np.float32], summand: NDArray[np.float32]) -> None:
+        self.measure, self.weight, self.summand = measure, weight, summand
+
+    @property
+    def arrays(self) -> tuple[NDArray[np.float32], ...]:
+        return self.weight, self.summand
+
+    def decide(self, ensemble: Ensemble, rows: SparseRows, query: Query, threads: int) -> Decided:
+        asked = query._replace(k=ALL, threshold=np.float32(self._least), beam=NO_BEAM)
+        found = above_of_rows(ensemble, rows, asked, threads)
+        found = _with_best(found, ensemble, rows, query, threads)
+        shares = self._shares(found.indices, found.values)
+        order = np.lexsort((found.indices, -shares, _rows_of(found)))
+        found = found._replace(indices=found.indices[order], values=found.values[order])
+        taken = _expected_best(found.indptr, shares[order], query.k) & (found.values >= query.threshold)
+        return keep_entries(found, taken), np.ones(rows.n_rows, np.bool_)
+
+    @property
+    def _least(self) -> float:
+        """The probability below which labels are next to impossible."""
+        is_rising = self.weight > 0.0
+        least = (_LEAST_SHARE - self.summand[is_rising]) / self.weight[is_rising]
+        return float(np.clip(least.min(initial=1.0), _LEAST_PROBABILITY, 1.0))
+
+    def _shares(self, ids: NDArray[Any], probabilities: NDArray[Any]) -> NDArray[np.float64]:
+        """How often labels are right."""
+        line = self.weight[ids].astype(np.float64) * probabilities + self.summand[ids]
+        return np.where((ids >= 0) & (probabilities >= self._least), np.clip(line, 0.0, 1.0), 0.0)
+
+    def choose(self, ids: NDArray[Any], probabilities: NDArray[Any]) -> NDArray[np.bool_]:
+        shares = self._shares(ids, probabilities)
+        order = np.argsort(-shares, axis=1, kind="stable")
+        indptr = np.arange(len(ids) + 1, dtype=np.int64) * ids.shape[1]
+        taken = _expected_best(indptr, np.take_along_axis(shares, order, 1).ravel(), ALL).reshape(ids.shape)
+        chosen = np.zeros(ids.shape, np.bool_)
+        np.put_along_axis(chosen, order, taken, axis=1)
+        return chosen & (ids >= 0)
+
+
+def _expected_best(indptr: NDArray[np.int64], shares: NDArray[np.float64], k: int) -> NDArray[np.bool_]:
+    """Which of each row's labels, the surest first, are worth more than half of the F1 of those before."""
+    lengths = np.diff(indptr)
+    rows = np.repeat(np.arange(len(lengths)), lengths)
+    sums = np.concatenate([[0.0], np.cumsum(shares)])
+    before = sums[:-1] - sums[indptr[:-1]][rows]
+    places = np.arange(len(rows)) - indptr[rows]
+    whole = places + (sums[indptr[1:]] - sums[indptr[:-1]])[rows]
+    taken = (places == 0) | (shares * whole > before)
+    return taken if k == ALL else taken & (places < k)
+
+
+def _rows_of(found: SparseRows) -> NDArray[np.int64]:
+    """The number of the row of each entry."""
+    return np.repeat(np.arange(found.n_rows), np.diff(found.indptr))
 
 
 def _with_best(
@@ -170,7 +235,7 @@ def rule_from_saved(metadata: Any, tensors: Mapping[str, NDArray], n_labels: int
     is_text = isinstance(measure, str) and len(measure) <= _MOST_TEXT and measure.isprintable()
     if not is_text or type(k) is not int or not 0 <= k <= 1_000_000:
         raise CorruptedModelError(f"the rule is {show(metadata)}, which names no measure and k")
-    names = {each.kind: each for each in (RankingRule, ThresholdRule)}
+    names = {each.kind: each for each in (RankingRule, ThresholdRule, ExpectedRule)}
     if kind not in names:
         raise CorruptedModelError(f"the rule is of kind {show(kind)}, which is none of {', '.join(names)}")
     arrays = [
@@ -180,6 +245,8 @@ def rule_from_saved(metadata: Any, tensors: Mapping[str, NDArray], n_labels: int
         raise CorruptedModelError("the rule has numbers that are not finite, or weights below 0")
     if names[kind] is RankingRule:
         return RankingRule(measure, max(k, 1), *arrays)
+    if names[kind] is ExpectedRule:
+        return ExpectedRule(measure, *arrays)
     at_least = metadata["at_least"]
     if at_least not in (0, 1) or not arrays[0].min() > 0.0:
         raise CorruptedModelError("the rule has thresholds that are not above 0")

@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from labeltree.decisions.fitting import N_CANDIDATES, Judged, UnreachableGoal, fit_rule
+from labeltree.decisions.fitting import N_CANDIDATES, fit_rule
 from labeltree.decisions.goals import Goal
+from labeltree.decisions.judged import Judged
 from labeltree.decisions.rule import Rule, best_of_columns
+from labeltree.decisions.thresholds import UnreachableGoal
 from labeltree.features.reading import DataSet
 from labeltree.metrics.matching import Matched
 from labeltree.query import SET_THRESHOLD, make_query
@@ -54,23 +56,31 @@ class Tuned(NamedTuple):
 
 
 def tune_rule(model: Model, data: DataSet, goal: Goal, threads: int) -> Tuned:
-    """Fit a rule to all rows; and to one half each, to see what it gives the other."""
+    """On rows that the model was not trained on."""
     data.counts("tune")
-    n_most = min(model.n_labels, max(N_CANDIDATES, 4 * goal.k))
-    query = make_query(n_most)
-    ids, probabilities, _ = model.best(data.rows, query, threads)
-    matched = Matched(ids, data.labels, (n_most,))
-    rows = Judged(ids, probabilities, matched.hits, data.labels, model.label_counts, model.n_examples)
-    half = (np.arange(len(ids)) // _BLOCK) % 2 if len(ids) >= 4 * _BLOCK else np.arange(len(ids)) % 2
+    n_most = n_candidates(goal, model.n_labels)
+    ids, probabilities, _ = model.best(data.rows, make_query(n_most), threads)
+    hits, counts = Matched(ids, data.labels, (n_most,)).hits, model.label_counts
+    return tune_judged(goal, Judged(ids, probabilities, hits, data.labels, counts, counts, model.n_examples))
+
+
+def n_candidates(goal: Goal, n_labels: int) -> int:
+    """How many labels of a row a rule may choose of while it is fitted."""
+    return min(n_labels, max(N_CANDIDATES, 4 * goal.k))
+
+
+def tune_judged(goal: Goal, rows: Judged) -> Tuned:
+    """Fit a rule to all rows; and to one half each, to see what it gives the other."""
+    n_rows = len(rows.ids)
+    half = (np.arange(n_rows) // _BLOCK) % 2 if n_rows >= 4 * _BLOCK else np.arange(n_rows) % 2
     plain = _plain(goal, rows)
-    chosen = np.zeros(ids.shape, np.bool_)
+    chosen = np.zeros(rows.ids.shape, np.bool_)
     for side in (0, 1):
         own, others = np.flatnonzero(half == side), np.flatnonzero(half != side)
-        with suppress(
-            UnreachableGoal
-        ):  # what half of the rows cannot show, all of them may: nothing is given
+        # What half of the rows cannot show, all of them may: nothing is given.
+        with suppress(UnreachableGoal):
             rule = fit_rule(goal, rows.part(own))
-            chosen[others] = rule.choose(ids[others], probabilities[others])
+            chosen[others] = rule.choose(rows.ids[others], rows.probabilities[others])
     title = f"top {goal.k}" if goal.k else f"p>={SET_THRESHOLD:g}"
     return Tuned(fit_rule(goal, rows), rows.scores(plain, goal.k), rows.scores(chosen, goal.k), title)
 
