@@ -53,7 +53,9 @@ class _Evidence:
         # A power keeps the share of rows that are right at which a label is worth nothing.
         factor = np.minimum(1.0, weight / most) ** power / np.maximum(weight, 1e-300)
         weight, summand = weight * factor, summand * factor
-        values = weight * self.slope, summand + weight * self.intercept
+        # What costs nothing is worth something, however little: then rows get k labels.
+        intercept = self.intercept if summand.any() else np.maximum(self.intercept, 0.0)
+        values = weight * self.slope, summand + weight * intercept
         return RankingRule(self.goal.text, self.goal.k, *(each.astype(np.float32) for each in values))
 
 

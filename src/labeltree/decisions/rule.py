@@ -9,9 +9,9 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from labeltree.data.rows import SparseRows, keep_entries, pointers
+from labeltree.data.rows import SparseRows, keep_entries, pointers, take_rows
 from labeltree.errors import CorruptedModelError, ParameterError, show
-from labeltree.experts.by_rows import above_of_rows, best_of_rows
+from labeltree.experts.by_rows import best_of_rows
 from labeltree.experts.ensemble import Ensemble
 from labeltree.experts.expert import Found
 from labeltree.experts.weighted import WeightedSearch
@@ -20,7 +20,8 @@ from labeltree.storage.tensors import take_tensor
 
 _MOST_TEXT = 200  # characters of a measure
 # Of labels that are less probable there are very many, of which hardly any is right.
-_LEAST_PROBABILITY, _LEAST_SHARE = 0.02, 0.01
+_LEAST_PROBABILITY, _LEAST_SHARE = 0.02, 0.02
+_FIRST_SETS = 32  # labels that are searched for first, where a row may have any number of them
 
 # Labels of each row in order, with their probabilities; and whether they are proven to be what the rule says.
 Decided = tuple[SparseRows, NDArray[np.bool_]]
@@ -28,6 +29,8 @@ Decided = tuple[SparseRows, NDArray[np.bool_]]
 
 class Rule(ABC):
     """Says for rows which labels they get, best first."""
+
+    _search: tuple[Ensemble, WeightedSearch] | None = None
 
     kind: ClassVar[str]  # in the model file
     tensor_names: ClassVar[tuple[str, ...]]
@@ -48,6 +51,35 @@ class Rule(ABC):
     def choose(self, ids: NDArray[Any], probabilities: NDArray[Any]) -> NDArray[np.bool_]:
         """Which of a row's most probable labels (n_rows, n), best first, it gets: quick, for tuning."""
 
+    def _worth(self) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """A weight and a summand of each label, by which it is searched for."""
+        weight, summand = self.arrays
+        return weight, summand
+
+    def _best(
+        self, least: float, ensemble: Ensemble, rows: SparseRows, query: Query, threads: int
+    ) -> Decided:
+        """The labels that are worth more than ``least``; at most k, or all of them."""
+        if query.beam != NO_BEAM:
+            raise ParameterError("a rule has no effect with search=beam: use another search, or rule none")
+        if self._search is None or self._search[0] is not ensemble:
+            self._search = ensemble, WeightedSearch(ensemble, *self._worth())
+        k = min(query.k or _FIRST_SETS, ensemble.n_labels)
+        ids, probabilities, is_exact = self._search[1].best(rows, query._replace(k=k), least, threads)
+        while query.k == ALL and k < ensemble.n_labels:
+            full = np.flatnonzero(ids[:, -1] >= 0)
+            if not len(full):
+                break
+            k = min(4 * k, ensemble.n_labels)
+            part = SparseRows(*take_rows(rows[:3], full), rows.n_columns)
+            more = self._search[1].best(part, query._replace(k=k), least, threads)
+            wider = ((0, 0), (0, k - ids.shape[1]))
+            ids, probabilities = np.pad(ids, wider, constant_values=-1), np.pad(probabilities, wider)
+            ids[full], probabilities[full], is_exact[full] = more
+        is_label = ids >= 0
+        indptr = pointers(is_label.sum(axis=1))
+        return SparseRows(indptr, ids[is_label], probabilities[is_label], ensemble.n_labels), is_exact
+
     def metadata(self) -> dict[str, Any]:
         return {"kind": self.kind, "measure": self.measure, "k": self.k}
 
@@ -56,7 +88,7 @@ class Rule(ABC):
 
 
 class RankingRule(Rule):
-    """The k labels of the highest weight · probability + summand."""
+    """The k labels of the highest weight · probability + summand, but none that is worth nothing."""
 
     kind, tensor_names = "ranking", ("weight", "summand")
 
@@ -64,26 +96,19 @@ class RankingRule(Rule):
         self, measure: str, k: int, weight: NDArray[np.float32], summand: NDArray[np.float32]
     ) -> None:
         self.measure, self.k, self.weight, self.summand = measure, k, weight, summand
-        self._search: tuple[Ensemble, WeightedSearch] | None = None
 
     @property
     def arrays(self) -> tuple[NDArray[np.float32], ...]:
         return self.weight, self.summand
 
     def decide(self, ensemble: Ensemble, rows: SparseRows, query: Query, threads: int) -> Decided:
-        if query.beam != NO_BEAM:
-            raise ParameterError("a rule has no effect with search=beam: use another search, or rule none")
-        asked = query._replace(k=min(query.k or self.k, ensemble.n_labels))
-        if self._search is None or self._search[0] is not ensemble:
-            self._search = ensemble, WeightedSearch(ensemble, self.weight, self.summand)
-        ids, probabilities, is_exact = self._search[1].best(rows, asked, threads)
-        is_kept = (ids >= 0) & (probabilities >= query.threshold)
-        indptr = pointers(is_kept.sum(axis=1))
-        return SparseRows(indptr, ids[is_kept], probabilities[is_kept], ensemble.n_labels), is_exact
+        asked = query._replace(k=query.k or self.k)
+        found, is_exact = self._best(0.0, ensemble, rows, asked, threads)
+        return keep_entries(found, found.values >= query.threshold), is_exact
 
     def choose(self, ids: NDArray[Any], probabilities: NDArray[Any]) -> NDArray[np.bool_]:
         values = np.where(ids >= 0, self.weight[ids] * probabilities + self.summand[ids], -np.inf)
-        return best_of_columns(values, self.k) & (ids >= 0)
+        return best_of_columns(values, self.k) & (values > 0.0)
 
 
 class ThresholdRule(Rule):
@@ -98,22 +123,26 @@ class ThresholdRule(Rule):
     def arrays(self) -> tuple[NDArray[np.float32], ...]:
         return (self.threshold,)
 
+    def _worth(self) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        return np.float32(1.0) / self.threshold, np.zeros_like(self.threshold)
+
     def metadata(self) -> dict[str, Any]:
         return {**super().metadata(), "at_least": self.at_least}
 
     def decide(self, ensemble: Ensemble, rows: SparseRows, query: Query, threads: int) -> Decided:
-        least = max(float(self.threshold.min()), float(query.threshold))
-        found = above_of_rows(
-            ensemble, rows, query._replace(k=ALL, threshold=np.float32(least), beam=NO_BEAM), threads
-        )
-        found = keep_entries(found, found.values >= self.threshold[found.indices])
+        asked = query._replace(k=ALL, is_bounded=False)
+        found, is_exact = self._best(
+            1.0 - 1e-5, ensemble, rows, asked, threads
+        )  # lower, as values are rounded
+        least = np.maximum(self.threshold, query.threshold)
+        found = keep_entries(found, found.values >= least[found.indices])
         if self.at_least:
             found = _with_best(found, ensemble, rows, query, threads)
         order = np.lexsort((found.indices, -found.values, _rows_of(found)))
         found = found._replace(indices=found.indices[order], values=found.values[order])
         places = np.arange(len(order)) - np.repeat(found.indptr[:-1], np.diff(found.indptr))
         found = found if query.k == ALL else keep_entries(found, places < query.k)
-        return found, np.ones(rows.n_rows, np.bool_)
+        return found, is_exact
 
     def choose(self, ids: NDArray[Any], probabilities: NDArray[Any]) -> NDArray[np.bool_]:
         chosen = (probabilities >= self.threshold[ids]) & (ids >= 0)
@@ -140,26 +169,21 @@ class ExpectedRule(Rule):
         return self.weight, self.summand
 
     def decide(self, ensemble: Ensemble, rows: SparseRows, query: Query, threads: int) -> Decided:
-        asked = query._replace(k=ALL, threshold=np.float32(self._least), beam=NO_BEAM)
-        found = above_of_rows(ensemble, rows, asked, threads)
+        asked = query._replace(k=ALL, is_bounded=False)
+        found, is_exact = self._best(_LEAST_SHARE, ensemble, rows, asked, threads)
+        found = keep_entries(found, found.values >= _LEAST_PROBABILITY)
         found = _with_best(found, ensemble, rows, query, threads)
         shares = self._shares(found.indices, found.values)
         order = np.lexsort((found.indices, -shares, _rows_of(found)))
         found = found._replace(indices=found.indices[order], values=found.values[order])
         taken = _expected_best(found.indptr, shares[order], query.k) & (found.values >= query.threshold)
-        return keep_entries(found, taken), np.ones(rows.n_rows, np.bool_)
-
-    @property
-    def _least(self) -> float:
-        """The probability below which labels are next to impossible."""
-        is_rising = self.weight > 0.0
-        least = (_LEAST_SHARE - self.summand[is_rising]) / self.weight[is_rising]
-        return float(np.clip(least.min(initial=1.0), _LEAST_PROBABILITY, 1.0))
+        return keep_entries(found, taken), is_exact
 
     def _shares(self, ids: NDArray[Any], probabilities: NDArray[Any]) -> NDArray[np.float64]:
         """How often labels are right."""
         line = self.weight[ids].astype(np.float64) * probabilities + self.summand[ids]
-        return np.where((ids >= 0) & (probabilities >= self._least), np.clip(line, 0.0, 1.0), 0.0)
+        is_possible = (ids >= 0) & (probabilities >= _LEAST_PROBABILITY) & (line > _LEAST_SHARE)
+        return np.where(is_possible, np.clip(line, 0.0, 1.0), 0.0)
 
     def choose(self, ids: NDArray[Any], probabilities: NDArray[Any]) -> NDArray[np.bool_]:
         shares = self._shares(ids, probabilities)
@@ -196,14 +220,16 @@ def _with_best(
     empty = np.flatnonzero(lengths == 0)
     if not len(empty):
         return found
-    ids, probabilities, _ = best_of_rows(ensemble, rows, query._replace(k=1, beam=NO_BEAM), threads)
-    empty = empty[ids[empty, 0] >= 0]
+    part = SparseRows(*take_rows(rows[:3], empty), rows.n_columns)
+    ids, probabilities, _ = best_of_rows(ensemble, part, query._replace(k=1, beam=NO_BEAM), threads)
+    is_found = ids[:, 0] >= 0
+    empty, ids, probabilities = empty[is_found], ids[is_found, 0], probabilities[is_found, 0]
     lengths[empty] = 1
     places = found.indptr[empty]
     return SparseRows(
         pointers(lengths),
-        np.insert(found.indices, places, ids[empty, 0]),
-        np.insert(found.values, places, probabilities[empty, 0]),
+        np.insert(found.indices, places, ids),
+        np.insert(found.values, places, probabilities),
         found.n_columns,
     )
 
