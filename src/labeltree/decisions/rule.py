@@ -138,7 +138,7 @@ class ThresholdRule(Rule):
         found = keep_entries(found, found.values >= least[found.indices])
         if self.at_least:
             found = _with_best(found, ensemble, rows, query, threads)
-        order = np.lexsort((found.indices, -found.values, _rows_of(found)))
+        order = np.lexsort((found.indices, -found.values, rows_of(found)))
         found = found._replace(indices=found.indices[order], values=found.values[order])
         places = np.arange(len(order)) - np.repeat(found.indptr[:-1], np.diff(found.indptr))
         found = found if query.k == ALL else keep_entries(found, places < query.k)
@@ -174,9 +174,9 @@ class ExpectedRule(Rule):
         found = keep_entries(found, found.values >= _LEAST_PROBABILITY)
         found = _with_best(found, ensemble, rows, query, threads)
         shares = self._shares(found.indices, found.values)
-        order = np.lexsort((found.indices, -shares, _rows_of(found)))
+        order = np.lexsort((found.indices, -shares, rows_of(found)))
         found = found._replace(indices=found.indices[order], values=found.values[order])
-        taken = _expected_best(found.indptr, shares[order], query.k) & (found.values >= query.threshold)
+        taken = expected_best(found.indptr, shares[order], query.k) & (found.values >= query.threshold)
         return keep_entries(found, taken), is_exact
 
     def _shares(self, ids: NDArray[Any], probabilities: NDArray[Any]) -> NDArray[np.float64]:
@@ -189,13 +189,13 @@ class ExpectedRule(Rule):
         shares = self._shares(ids, probabilities)
         order = np.argsort(-shares, axis=1, kind="stable")
         indptr = np.arange(len(ids) + 1, dtype=np.int64) * ids.shape[1]
-        taken = _expected_best(indptr, np.take_along_axis(shares, order, 1).ravel(), ALL).reshape(ids.shape)
+        taken = expected_best(indptr, np.take_along_axis(shares, order, 1).ravel()).reshape(ids.shape)
         chosen = np.zeros(ids.shape, np.bool_)
         np.put_along_axis(chosen, order, taken, axis=1)
         return chosen & (ids >= 0)
 
 
-def _expected_best(indptr: NDArray[np.int64], shares: NDArray[np.float64], k: int) -> NDArray[np.bool_]:
+def expected_best(indptr: NDArray[np.int64], shares: NDArray[np.float64], k: int = ALL) -> NDArray[np.bool_]:
     """Which of each row's labels, the surest first, are worth more than half of the F1 of those before."""
     lengths = np.diff(indptr)
     rows = np.repeat(np.arange(len(lengths)), lengths)
@@ -207,7 +207,7 @@ def _expected_best(indptr: NDArray[np.int64], shares: NDArray[np.float64], k: in
     return taken if k == ALL else taken & (places < k)
 
 
-def _rows_of(found: SparseRows) -> NDArray[np.int64]:
+def rows_of(found: SparseRows) -> NDArray[np.int64]:
     """The number of the row of each entry."""
     return np.repeat(np.arange(found.n_rows), np.diff(found.indptr))
 

@@ -1,9 +1,9 @@
 """The labels of the highest a·P + b, exactly, with a weight a and a summand b of each label.
 
-One tree, with all that is listed, is searched by a kernel. Of several each gives its best labels as if it were
-alone; these and all that are listed are scored by all experts. A label that no tree gives has, where no list
-has it, an average of at most the trees' share of its largest probability: so it is worth at most what the last
-label is worth that a tree gave.
+One tree, with all that is listed, is searched by a kernel. Of several each gives its best labels as if it
+were alone; these and all that are listed are scored by all experts. A label that no tree gives has, where no
+list has it, an average of at most the trees' share of its largest probability: so it is worth at most what
+the last label is worth that a tree gave.
 """
 
 from __future__ import annotations

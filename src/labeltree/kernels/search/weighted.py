@@ -1,11 +1,11 @@
-"""Search for the labels of the highest a·P + b, with a weight a and a summand b of each label; and with votes.
+"""Search for the labels of the highest a·P + b, with a weight a and a summand b of each label, and votes.
 
-As :mod:`.exact` it opens the best node first, but what a node promises is a bound of the labels below it. That
-is what the best of them would be worth if it had the node's probability: a convex function of that, which is
-known at some points, :data:`KNOTS`, and between them at most on a line. Votes are what experts say that list
-all their labels (:mod:`.combined`). Labels that have one are worth at least what their votes alone are: that
-is a bound from the beginning. Those that the search has not met by its end are looked up, unless what is known
-of their paths shows that they are not worth it.
+As :mod:`.exact` it opens the best node first, but what a node promises is a bound of the labels below it.
+That is what the best of them would be worth if it had the node's probability: a convex function of that,
+which is known at some points, :data:`KNOTS`, and between them at most on a line. Votes are what experts say
+that list all their labels (:mod:`.combined`). Labels that have one are worth at least what their votes alone
+are: that is a bound from the beginning. Those that the search has not met by its end are looked up, unless
+what is known of their paths shows that they are not worth it.
 
 Slow twin: :func:`labeltree.reference.search.weighted`, and the best k of that.
 """
