@@ -11,6 +11,8 @@ from labeltree.data.rows import LabelRows
 from labeltree.decisions.goals import PRECISION_GOAL, Goal
 from labeltree.metrics.measures import evaluate_sets, propensities
 
+_BLOCK = 10  # rows that stand together are often alike: they go to the same half
+
 
 class Judged(NamedTuple):
     """Rows with their most probable labels, and which of these are right."""
@@ -35,6 +37,13 @@ class Judged(NamedTuple):
         return self._replace(
             ids=self.ids[rows], probabilities=self.probabilities[rows], hits=self.hits[rows], labels=labels
         )
+
+    def halves(self) -> list[tuple[Judged, Judged]]:
+        """Each half of the rows, to fit something to, with the other one, to judge it by."""
+        rows = np.arange(self.n_rows)
+        half = (rows // _BLOCK if self.n_rows >= 4 * _BLOCK else rows) % 2
+        parts = [self.part(np.flatnonzero(half == side)) for side in (0, 1)]
+        return [(parts[0], parts[1]), (parts[1], parts[0])]
 
     @property
     def n_rows(self) -> int:

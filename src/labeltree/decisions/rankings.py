@@ -5,6 +5,8 @@ What a label is worth in one more row follows from what the last decisions give 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -15,8 +17,8 @@ from labeltree.decisions.recalibration import recalibrate, sigmoid, straight_lin
 from labeltree.decisions.rule import RankingRule
 
 _ROUNDS = 12
-_OF_OTHERS = (0.6, 6.0)  # how much labels follow others; what suits depends on the measure
-_POWERS = (1.0, 0.5)  # of the weights
+# How much labels follow others, and powers of the weights: what suits depends on the measure.
+_CARES = ((0.6, 1.0), (0.6, 0.5), (6.0, 1.0), (6.0, 0.5))
 _MOST_WEIGHTS = 0.998  # weights above this quantile are cut: labels of a single row would win everywhere
 
 
@@ -60,14 +62,26 @@ class _Evidence:
 
 
 def fit_ranking(goal: Goal, rows: Judged) -> RankingRule:
-    """The best of a few on these rows: with more or less care with labels of few rows, or none."""
-    plain = RankingRule(
-        goal.text, goal.k, np.ones(rows.n_labels, np.float32), np.zeros(rows.n_labels, np.float32)
-    )
+    """With so much care with labels of few rows, or none but the plain ranking, as is best for other rows.
+
+    What is best for the rows that it was fitted to themselves is too bold.
+    """
+    values = np.zeros(1 + len(_CARES))
+    for own, others in rows.halves():
+        fitted = [_plain(goal, own), *_of_cares(goal, own, _CARES)]
+        values += [others.value(goal, rule.choose(others.ids, others.probabilities)) for rule in fitted]
+    best = int(np.argmax(values))
+    return _of_cares(goal, rows, _CARES[best - 1 : best])[0] if best else _plain(goal, rows)
+
+
+def _plain(goal: Goal, rows: Judged) -> RankingRule:
+    ones = np.ones(rows.n_labels, np.float32)
+    return RankingRule(goal.text, goal.k, ones, 0.0 * ones)
+
+
+def _of_cares(goal: Goal, rows: Judged, cares: Sequence[tuple[float, float]]) -> list[RankingRule]:
     evidence = _Evidence(goal, rows)
-    tried = [plain, *(_last_round(evidence, plain, each, power) for each in _OF_OTHERS for power in _POWERS)]
-    values = [rows.value(goal, rule.choose(rows.ids, rows.probabilities)) for rule in tried]
-    return tried[int(np.argmax(values))]
+    return [_last_round(evidence, _plain(goal, rows), *care) for care in cares]
 
 
 def _last_round(evidence: _Evidence, plain: RankingRule, of_others: float, power: float) -> RankingRule:

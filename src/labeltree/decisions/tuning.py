@@ -21,7 +21,6 @@ from labeltree.wording import align
 if TYPE_CHECKING:
     from labeltree.model import Model
 
-_BLOCK = 10  # rows that stand together are often alike: they go to the same half
 _SHOWN = ("p", "psp", "micro-f1", "instance-f1", "macro-f1", "macro-recall", "coverage", "hamming")
 _SHOWN_OF_SETS = (
     "micro-precision",
@@ -71,18 +70,22 @@ def n_candidates(goal: Goal, n_labels: int) -> int:
 
 def tune_judged(goal: Goal, rows: Judged) -> Tuned:
     """Fit a rule to all rows; and to one half each, to see what it gives the other."""
-    n_rows = len(rows.ids)
-    half = (np.arange(n_rows) // _BLOCK) % 2 if n_rows >= 4 * _BLOCK else np.arange(n_rows) % 2
-    plain = _plain(goal, rows)
-    chosen = np.zeros(rows.ids.shape, np.bool_)
-    for side in (0, 1):
-        own, others = np.flatnonzero(half == side), np.flatnonzero(half != side)
-        # What half of the rows cannot show, all of them may: nothing is given.
-        with suppress(UnreachableGoal):
-            rule = fit_rule(goal, rows.part(own))
-            chosen[others] = rule.choose(rows.ids[others], rows.probabilities[others])
+    plain = _mean([others.scores(_plain(goal, others), goal.k) for _, others in rows.halves()])
+    tuned = _mean([_scores_of_others(goal, own, others) for own, others in rows.halves()])
     title = f"top {goal.k}" if goal.k else f"p>={SET_THRESHOLD:g}"
-    return Tuned(fit_rule(goal, rows), rows.scores(plain, goal.k), rows.scores(chosen, goal.k), title)
+    return Tuned(fit_rule(goal, rows), plain, tuned, title)
+
+
+def _scores_of_others(goal: Goal, own: Judged, others: Judged) -> dict[str, float]:
+    """Of a rule that is fitted to half of the rows, on the other half."""
+    chosen = np.zeros(others.ids.shape, np.bool_)
+    with suppress(UnreachableGoal):  # what half of the rows cannot show, all of them may: nothing is given
+        chosen = fit_rule(goal, own).choose(others.ids, others.probabilities)
+    return others.scores(chosen, goal.k)
+
+
+def _mean(scores: list[dict[str, float]]) -> dict[str, float]:
+    return {key: sum(each[key] for each in scores) / len(scores) for key in scores[0]}
 
 
 def _plain(goal: Goal, rows: Judged) -> NDArray[np.bool_]:
