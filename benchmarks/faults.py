@@ -32,7 +32,7 @@ from benchmarks.bars import verdict
 from benchmarks.datasets import MissingData, data_file
 
 _LONGEST = 600.0  # seconds of a command: none may hang
-_MEGABYTES = (1, 32, 64, 65, 66, 67, 68, 69, 70, 100)  # of disks that are too small, or just not
+_MEGABYTES = (1, 4, 6, 8, 10, 12, 14, 18, 24, 100)  # of disks that are too small, or just not
 _AMPLE = "2g"
 
 

@@ -87,6 +87,9 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     (tmp_path / "new.txt").write_text("\n".join(TEXTS) + "\n")
     rows = (json.dumps({"text": t, "labels": names}) for t, names in zip(TEXTS, LABELS, strict=True))
     (tmp_path / "train.jsonl.gz").write_bytes(gzip.compress("\n".join(rows).encode()))
+    subjects = ("".join(f"\t<http://example.org/{label}>" for label in labels) for labels in LABELS)
+    documents = "".join(f"{text}{uris}\n" for text, uris in zip(TEXTS, subjects, strict=True))
+    (tmp_path / "documents.tsv").write_text(documents)  # as Annif has it
     monkeypatch.setattr(demo, "library_folders", lambda: [Path(labeltree.__file__).parents[1]])
     monkeypatch.chdir(tmp_path)
     log = logging.getLogger("labeltree")

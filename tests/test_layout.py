@@ -16,6 +16,7 @@ FILES = sorted(TESTS.rglob("*.py"))
 NOT_OF_THE_PACKAGE = {
     "benchmarks",
     "benchmarks/scaling",
+    "browser",
     "experiments",
     "storage/golden",
     "support",

@@ -30,6 +30,7 @@ from labeltree.data.rows import LabelRows, SparseRows
 from labeltree.errors import DataError, ModelFileError, ParameterError
 from labeltree.features.strings import StringTable
 from labeltree.model import Model
+from labeltree.query import make_query
 from labeltree.reference.text import fit_lines, split_line
 
 TRAIN, TEST = make_toy(150), make_toy(60, seed=4)
@@ -69,6 +70,18 @@ def test_texts_of_every_kind(text_model: Model) -> None:
     expected = text_model.predict(TEST.texts)
     for X in (tuple(TEST.texts), iter(TEST.texts), np.array(TEST.texts)):
         assert text_model.predict(X) == expected
+
+
+@pytest.mark.parametrize("name", ["text_model", "ensemble"])
+def test_answers_to_known_short_texts(name: str, request: pytest.FixtureRequest) -> None:
+    """The quick way of single texts is that of all others, where it is taken."""
+    model: Model = request.getfixturevalue(name)
+    for query in (make_query(3), make_query(10**6), make_query(5, 0.3), make_query(2, search="exact")):
+        for text in TEST.texts[:20]:
+            answers, is_exact = model.answer([text], query, 1)
+            assert model.answer_known(text, query) == (answers[0], bool(is_exact[0]))
+        for unknown in ("", "qqqq", "\ud800", f"{TEST.texts[0]} " * 10_000):
+            assert model.answer_known(unknown, query) is None
 
 
 def test_prepared_rows_are_what_the_texts_become(text_model: Model, tmp_path: Path) -> None:

@@ -8,18 +8,27 @@ from pathlib import Path
 import pytest
 from support.serving import TEXTS, text_model
 
-from benchmarks import serving
+from benchmarks.serving import __main__ as serving
+from benchmarks.serving import load
 
 pytest.importorskip("uvicorn", reason="no uvicorn: pip install 'labeltree[serve]'")
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="CPU times of processes are read from /proc")
-def test_it_prints_a_line_for_each_load(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("has_wrk", [False, True])
+def test_it_prints_a_line_for_each_load(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, has_wrk: bool
+) -> None:
+    if has_wrk and not load.has_wrk():
+        pytest.skip("no wrk: apt install wrk")
+    monkeypatch.setattr(serving, "has_wrk", lambda: has_wrk)
+    monkeypatch.setattr(serving, "cores", lambda: (None, None))  # this process goes on
     text_model().save(tmp_path / "model.labeltree")
     (tmp_path / "texts.txt").write_text("\n".join(TEXTS))
     files = [str(tmp_path / "model.labeltree"), str(tmp_path / "texts.txt")]
-    serving.main([*files, "--requests", "20", "--connections", "2", "--batch", "4"])
+    serving.main([*files, "--seconds", "0.2", "--connections", "1,2", "--rate", "50", "--batch", "4"])
     lines = capsys.readouterr().out.splitlines()
-    assert [line.split("  ")[0] for line in lines[:3]] == ["1 connection", "2 connections", "batches of 4"]
-    assert all("requests/s" in line and "p99" in line for line in lines[:3])
-    assert lines[3].startswith("rows per CPU second")
+    names = ["1 connection", "2 connections", "50 a second", "batches of 4"]
+    assert [line.split("  ")[0] for line in lines[:4]] == names
+    assert all("requests/s" in line and "p99" in line for line in lines[:4])
+    assert lines[4].startswith("rows per CPU second")

@@ -90,6 +90,7 @@ BAD = [
     ("train {data.txt} --dry-run --no-lowercase --format xmlc", 2, "lowercase=no has no effect where input"),
     ("train {rows.xmlc} -o {out} --label-prefix x", 2, "label_prefix=x has no effect where input is vectors"),
     ("train {data.txt} -o {out} --lr nan", 2, "lr must be finite"),
+    ("train {data.txt} -o {out} --nodes dense --workers 2", 2, "dense nodes are trained on one machine only"),
     ("train {data.txt} -o {out} --nodes sparse-ish", 2, "dense"),
     ("train {data.txt} -o {out} --optimizer adam", 2, "adagrad"),
     ("train {data.txt} -o {out} --format yaml", 2, "fasttext"),

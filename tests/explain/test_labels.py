@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 import labeltree
 from labeltree.errors import DataError
+from labeltree.explain import labels
 from labeltree.explain.labels import LabelSearch, reliability_of
 from labeltree.features.strings import StringTable
 
@@ -52,6 +53,21 @@ def test_all_names_with_a_part_are_found(names: set[str], part: str) -> None:
     listed = sorted(names)
     expected = {name for name in listed if part.casefold() in name.casefold()}
     assert set(found_by(search_of(listed), part)) == expected
+
+
+@given(
+    names=st.lists(st.text(alphabet="ab ", min_size=1, max_size=4), min_size=1, max_size=8, unique=True),
+    part=st.text("ab", max_size=2),
+    n=st.integers(0, 9),
+)
+def test_the_first_labels_are_the_first_of_all(names: list[str], part: str, n: int) -> None:
+    search = search_of(names)
+    found = search.find(part).tolist()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(labels, "_FEW_FOUND", 0)  # by arrays, as where many names have a part
+        assert search.find(part).tolist() == found
+    first, n_found = search.first(part, n)
+    assert (first.tolist(), n_found) == (found[:n], len(found))
 
 
 def test_names_with_every_control_character_are_found_too() -> None:

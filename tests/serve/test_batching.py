@@ -115,6 +115,75 @@ def test_whoever_gave_up_is_left_out() -> None:
     run(test())
 
 
+def test_short_ones_that_arrive_together_are_answered_together_by_the_loop() -> None:
+    sizes: list[int] = []
+    batches: list[list[Any]] = []
+
+    def run_batch(payloads: Sequence[Any]) -> list[Any]:
+        assert threading.current_thread() is threading.main_thread()
+        batches.append(list(payloads))
+        if "bad" in payloads:
+            raise DataError("something is wrong with it")
+        return [f"answer to {payload}" for payload in payloads]
+
+    async def test() -> list[Any]:
+        worker = Worker("test", 100, 20, observe=sizes.append)
+        asked = [asyncio.create_task(worker.submit_short("key", run_batch, n, 1)) for n in ("0", "1")]
+        await asyncio.sleep(0)
+        asked.append(asyncio.create_task(worker.submit_short("key", run_batch, "2", 1)))  # a turn later
+        first = await asyncio.gather(*asked)
+        assert batches == [["0", "1", "2"]]
+        rest = [worker.submit_short("key", run_batch, n, 1) for n in ("3", "bad")]
+        both = await asyncio.gather(*rest, return_exceptions=True)
+        assert worker.n_waiting == 0
+        return [*first, *both]
+
+    *good, bad = run(test())
+    assert good == [f"answer to {n}" for n in range(4)]
+    assert isinstance(bad, DataError)
+    assert sizes == [3, 1, 1]
+
+
+def test_many_short_ones_take_turns_with_the_rest_of_the_loop() -> None:
+    batches: list[int] = []
+
+    async def test() -> None:
+        worker = Worker("test", 150, 20)
+
+        def run_batch(payloads: Sequence[Any]) -> Sequence[Any]:
+            batches.append(len(payloads))
+            return payloads
+
+        asked = [asyncio.create_task(worker.submit_short("key", run_batch, n, 1)) for n in range(150)]
+        await asyncio.sleep(0)
+        with pytest.raises(Problem) as full:
+            await worker.submit_short("key", run_batch, -1, 1)
+        assert full.value.status == 429
+        gone = asked.pop()
+        gone.cancel()
+        assert await asyncio.gather(*asked) == list(range(149))
+
+    run(test())
+    assert batches == [64, 64, 21]
+
+
+def test_which_requests_are_short() -> None:
+    served = Served("text", text_model(), "1").check()
+    assert served.is_quick
+
+    def is_short(documents: list[str], **settings: Any) -> bool:
+        return question_of(served, PredictRequest(**settings), documents).is_short(documents)
+
+    assert is_short(["a"])
+    assert is_short(["a"] * 4, threshold=0.5, if_unknown="nothing")
+    assert not is_short(["a"] * 5)
+    assert not is_short(["a" * 4_001])
+    assert not is_short(["a"], search="exact")
+    assert not is_short(["a"], allowed=["tea"])
+    served.is_quick = False
+    assert not is_short(["a"])
+
+
 @pytest.mark.parametrize(
     "settings", [{}, {"k": 1}, {"threshold": 0.3}, {"allowed": ["tea", "soup"]}, {"search": "exact"}]
 )

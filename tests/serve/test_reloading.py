@@ -47,9 +47,10 @@ def test_a_bad_file_is_refused_once(path: Path, content: bytes | None) -> None:
     registry, good = Registry({"model": path}), path.read_bytes()
     old = registry["model"]
     replace(path, good[: len(good) // 2] if content is None else content)
-    assert registry.reload() == [Reload("model", is_done=False)]
+    assert [(each.name, each.is_done) for each in registry.reload()] == [("model", False)]
     assert registry.reload() == []
-    assert registry.reload(is_forced=True) == [Reload("model", is_done=False)]
+    (again,) = registry.reload(is_forced=True)
+    assert (again.is_done, bool(again.told)) == (False, True)
     assert registry["model"] is old
     path.unlink()
     assert registry.reload() == []
@@ -95,3 +96,26 @@ def test_the_service_sees_new_files(path: Path, monkeypatch: pytest.MonkeyPatch)
         wait_until(lambda: count(client, "refused"))
         assert version(client) == second
         assert count(client, "done")
+
+
+def test_on_request_with_a_token(tmp_path: Path) -> None:
+    path, token = tmp_path / "model.labeltree", "a-token-of-some-length"
+    text_model().save(path)
+    headers = {"Authorization": f"Bearer {token}"}
+    with client_of({"model": path, "memory": text_model()}, tokens=[token]) as client:
+        ask = "/v1/models/model/reload"
+        assert client.post(ask).status_code == 401
+        told = client.post(ask, headers=headers).json()
+        assert told["reloaded"] is False
+        text_model(seed=2).save(path)
+        new = client.post(ask, headers=headers).json()
+        assert new["model"]["version"] != told["model"]["version"]  # the watch may have been quicker
+        (tmp_path / "new").write_bytes(b"no model")
+        (tmp_path / "new").replace(path)
+        answer = client.post(ask, headers=headers)
+        assert answer.status_code == 409
+        assert f"version {new['model']['version']} stays: " in answer.json()["detail"]
+        assert client.post("/v1/models/memory/reload", headers=headers).status_code == 409
+    text_model().save(path)
+    with client_of({"model": path}) as client:
+        assert client.post(ask).status_code == 403

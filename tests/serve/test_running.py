@@ -8,16 +8,14 @@ import os
 import re
 import signal
 import socket
-import subprocess
 import sys
 import threading
 from collections.abc import Iterator
-from http.client import HTTPConnection
 from pathlib import Path
-from typing import Any
 
 import pytest
 from support.serving import TEXTS, text_model, wait_until
+from support.serving_process import Process, ask
 
 from labeltree import cli
 from labeltree.cli.serve import named_models
@@ -25,40 +23,6 @@ from labeltree.errors import ParameterError
 
 pytest.importorskip("uvicorn", reason="no uvicorn: pip install 'labeltree[serve]'")
 pytest.importorskip("httptools", reason="no httptools: pip install 'labeltree[serve]'")
-
-
-class Process:
-    """A running service; what it prints is kept."""
-
-    def __init__(self, *arguments: str, first: str = "") -> None:
-        """``first`` is run before the command."""
-        code = f"import sys\n{first}\nfrom labeltree.cli import main\nsys.exit(main(sys.argv[1:]))"
-        command = [sys.executable, "-c", code, "serve", *arguments, "--port", "0"]
-        self.process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
-        self.lines: list[str] = []
-        threading.Thread(target=self._read, daemon=True).start()
-        wait_until(lambda: self.address is not None or self.process.poll() is not None)
-        assert self.address is not None, self.lines
-
-    def _read(self) -> None:
-        assert self.process.stderr is not None
-        self.lines.extend(line for line in self.process.stderr)
-
-    @property
-    def address(self) -> tuple[str, int] | None:
-        found = re.search(r"on http://([\d.]+):(\d+)", "".join(self.lines))
-        return None if found is None else (found[1], int(found[2]))
-
-    def connect(self) -> HTTPConnection:
-        assert self.address is not None
-        return HTTPConnection(*self.address, timeout=60)
-
-
-def ask(connection: HTTPConnection, method: str, path: str, body: Any = None) -> tuple[int, Any]:
-    headers = {} if body is None else {"Content-Type": "application/json"}
-    connection.request(method, path, None if body is None else json.dumps(body), headers)
-    answer = connection.getresponse()
-    return answer.status, json.loads(answer.read())
 
 
 @pytest.fixture
@@ -165,3 +129,24 @@ def test_names_of_models() -> None:
     assert paths == {"a": Path("x/b.labeltree"), "c": Path("x/c.labeltree"), "d=e": Path("x/d=e.labeltree")}
     with pytest.raises(ParameterError, match="two models are called c"):
         named_models(("c.labeltree", "x/c.labeltree"))
+
+
+def test_connections_are_limited(tmp_path: Path) -> None:
+    path = tmp_path / "kitchen.labeltree"
+    text_model().save(path)
+    few = "import labeltree.serve.app as a\nfrom labeltree.serve.limits import Limits\n"
+    few += "make = a.create_app\na.create_app = lambda m, **k: make(m, limits=Limits(connections=3), **k)"
+    service = Process(str(path), first=few)
+    try:
+        wait_until(lambda: ask(service.connect(), "GET", "/health/ready")[0] == 200)
+        address = service.address or ("", 0)
+        held = [socket.create_connection(address) for _ in range(3)]
+        connection = service.connect()
+        wait_until(lambda: ask(connection, "GET", "/health/live")[0] == 503)
+        assert "too many connections" in ask(service.connect(), "GET", "/health/live")[1]["detail"]
+        for each in held:
+            each.close()
+        wait_until(lambda: ask(service.connect(), "GET", "/health/live")[0] == 200)
+    finally:
+        service.process.terminate()
+        assert service.process.wait(60) == 0

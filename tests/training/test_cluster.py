@@ -236,3 +236,16 @@ def test_a_lost_scheduler(tmp_path: Path) -> None:
         process.kill()
         process.wait()
     assert (tmp_path / "rows.part").exists()
+
+
+def test_a_scheduler_without_workers_waits_and_says_so(
+    expected: bytes, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    cluster = distributed.LocalCluster(n_workers=0, processes=True, dashboard_address=None)
+    with cluster, distributed.Client(cluster) as client:
+        timer = threading.Timer(1.0, cluster.scale, [1])
+        timer.start()
+        model = labeltree.train(TOY.texts, TOY.Y, client=client, work_dir=tmp_path, **HOW)
+        timer.join()
+    assert model_bytes(model) == expected
+    assert "the scheduler has no workers" in caplog.text

@@ -164,6 +164,8 @@ def train(
         work_dir = output.with_name(f"{output.name}.work")
     if work_dir is not None and work_dir.resolve() == output.resolve():
         raise ParameterError(f"--work-dir {work_dir}: is --output too; give a folder of its own")
+    if workers or scheduler:
+        driver.check_can_share(asked.config)  # before a cluster is started
     helped = help_with_compiling(asked.config, threads=threads, quiet=quiet)
     with cluster_of(workers, scheduler) as client, helped, ProgressBar(quiet=quiet, verbose=verbose) as bar:
         means: dict[str, Any] = dict(threads=threads, work_dir=work_dir, max_memory=max_memory, client=client)
@@ -199,6 +201,13 @@ def train(
     metavar="FILE.tsv",
     help="Write a row per label, those that miss the most rows first, and print advice.",
 )
+@click.option(
+    "--scorecard",
+    "scorecard_file",
+    type=OutputFile(),
+    metavar="FILE.json",
+    help="Write what the page of labeltree serve shows: measures, calibration, best and worst labels.",
+)
 @normalize_option
 @search_options
 @mask_options
@@ -213,6 +222,7 @@ def test(
     as_json: bool,
     threshold: float,
     per_label: Path | None,
+    scorecard_file: Path | None,
     normalize: bool,
     search: str,
     beam: int | None,
@@ -225,17 +235,20 @@ def test(
 ) -> None:
     """Score MODEL on DATA: how good the first k labels are, by precision and other measures."""
     query = make_query(ranks[-1], normalize=normalize, search=search, beam=beam)  # before the model is read
-    from labeltree.cli.reports import json_text, write_per_label
+    from labeltree.cli.reports import json_text, write_per_label, write_scorecard
     from labeltree.metrics.testing import measure
 
-    if per_label is not None:
-        check_output(per_label, inputs=(model, data))
+    for written in (per_label, scorecard_file):
+        if written is not None:
+            check_output(written, inputs=(model, data))
     loaded, rows = load_with_data(model, data, reading, skip_bad_lines=skip_bad_lines)
     query = loaded.ruled(with_mask(loaded, query, only, without), rule)
     measures = measure(loaded, rows, ranks, query, threads, threshold)
     print_lines(measures.notices, err=True)
     if per_label is not None:
         print_lines(write_per_label(per_label, loaded, measures), err=True)
+    if scorecard_file is not None:
+        write_scorecard(scorecard_file, loaded, measures)
     print_lines([json_text(measures)] if as_json else measures.lines())
 
 

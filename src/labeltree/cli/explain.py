@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -37,6 +37,13 @@ if TYPE_CHECKING:
 @click.option(
     "-k", type=click.IntRange(min=1), default=3, show_default=True, help="Or so many of the best labels."
 )
+@click.option(
+    "--deletions",
+    type=click.IntRange(min=0),
+    default=0,
+    metavar="N",
+    help="Also the N words that a label hangs on, and its probability without them.",
+)
 @json_option
 @click.option("--html", type=OutputFile(), metavar="FILE", help="Write a page with the texts highlighted.")
 @reading_options
@@ -46,6 +53,7 @@ def explain(
     input: str,
     labels: tuple[str, ...],
     k: int,
+    deletions: int,
     as_json: bool,
     html: Path | None,
     reading: Reading,
@@ -65,7 +73,8 @@ def explain(
     from labeltree.model import load
 
     loaded, bad_lines = load(model), BadLines(skip=skip_bad_lines)
-    explained = _explanations(loaded, input, labels, k, reading, bad_lines)
+    how: dict[str, Any] = dict(label=labels or None, k=k, deletions=deletions)
+    explained = _explanations(loaded, input, how, reading, bad_lines)
     if html is not None:
         _write_page(html, explained)
     elif as_json:
@@ -81,15 +90,15 @@ def explain(
 
 
 def _explanations(
-    model: Model, input: str, labels: tuple[str, ...], k: int, reading: Reading, bad_lines: BadLines
+    model: Model, input: str, how: Mapping[str, Any], reading: Reading, bad_lines: BadLines
 ) -> Iterator[Explanation]:
     """Of each line; labels that the model does not know are an error before any is read."""
     from labeltree.features.reading import stream_single
 
-    if labels:
-        model.check_labels(labels)
+    if how["label"]:
+        model.check_labels(how["label"])
     for X in stream_single(model.features, model.labels, input, reading, bad_lines):
-        yield model.explain(X, labels or None, k)
+        yield model.explain(X, **how)
 
 
 def _write_page(path: Path, explanations: Iterator[Explanation]) -> None:

@@ -18,6 +18,7 @@ from labeltree.config import BY_DATA, Config, effective
 from labeltree.data.rows import LabelRows
 from labeltree.experts.held_out import LEAST_ROWS
 from labeltree.metrics.per_label import PROBLEMS, by_urgency, find_problems
+from labeltree.metrics.scorecard import scorecard
 from labeltree.parameter import said
 from labeltree.storage.files import write_whole
 from labeltree.wording import align, counted, duration, size
@@ -56,6 +57,11 @@ def write_per_label(path: Path, model: Model, measures: Measures) -> list[str]:
         for n, (kind, advice) in zip(numbers, PROBLEMS.items(), strict=True)
         if n
     ]
+
+
+def write_scorecard(path: Path, model: Model, measures: Measures) -> None:
+    """For the page of `labeltree serve`."""
+    write_whole(path, [json.dumps(scorecard(model, measures), indent=1, allow_nan=False).encode() + b"\n"])
 
 
 def _number(value: float) -> str:

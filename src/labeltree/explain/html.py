@@ -7,6 +7,7 @@ import html
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from labeltree.explain.deleting import deletion_text
 from labeltree.explain.segments import segments
 from labeltree.explain.terminal import plain
 from labeltree.wording import counted
@@ -111,6 +112,8 @@ def _label(label: LabelExplanation) -> str:
         parts.append(f'<p class="note">{said}</p>')
     if label.rest:
         parts.append(f'<p class="note">in general: {label.rest:+.3f}</p>')
+    if label.deletions:
+        parts.append(f'<p class="note">{deletion_text(label.deletions, _escaped)}</p>')
     parts += [_part(part) for part in label.parts]
     return "".join(parts)
 

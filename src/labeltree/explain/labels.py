@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import difflib
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,8 @@ from labeltree.features.strings import StringTable
 FEW, SOME = 5, 50  # training rows of labels: with fewer a model has hardly learned one
 _LOOKED_AT = 5_000  # names that a wrong one is compared with
 _PART = 3  # characters that names must have in common for that
+_FEW_FOUND = 500  # places: more are found by arrays
+_NONE: NDArray[np.int64] = np.empty(0, np.int64)
 _CONTROLS = [bytes([code]) for code in (*range(32), 127)]  # what may stand between names: it has no case
 
 
@@ -76,18 +78,35 @@ class LabelSearch:
         self._begins: NDArray[np.int64] = np.empty(0, np.int64)
         self._ends: NDArray[np.int64] = np.empty(0, np.int64)
         self._separator = b"\0"
+        self._rank: NDArray[np.int64] = np.empty(0, np.int64)  # of each label by its training rows
 
     def find(self, part: str) -> NDArray[np.int64]:
         """Ids of the labels whose names have a part: the name itself first, then those that begin with it,
         then the others; of each kind those of most training rows first."""
+        ids, key = self._matches(part)
+        return ids[np.argsort(key)]
+
+    def first(self, part: str, n: int) -> tuple[NDArray[np.int64], int]:
+        """The first n of :meth:`find`, and how many there are: only those are put in order."""
+        ids, key = self._matches(part)
+        if n < len(ids):
+            best = np.argpartition(key, n)[:n]
+            return ids[best[np.argsort(key[best])]], len(ids)
+        return ids[np.argsort(key)], len(ids)
+
+    def _matches(self, part: str) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Ids of labels, and for each a number of its own that tells its place."""
         self._prepare()
-        joined, ends, wanted = self._joined or b"", self._ends, part.casefold().encode("utf-8", "replace")
-        starts = np.fromiter(_first_in_each(joined, wanted, self._separator), np.int64)
-        ids = np.searchsorted(ends, starts, side="left")
-        begin = self._begins[ids]
-        length = ends[ids] - begin
-        kind = np.where(starts > begin, 2, np.where(length > len(wanted), 1, 0))
-        return ids[np.lexsort((ids, -self.counts[ids], kind))]
+        joined, wanted = self._joined or b"", part.casefold().encode("utf-8", "replace")
+        if not wanted:
+            return np.arange(len(self._begins)), self._rank
+        if self._separator in wanted:  # no name has it, or not as it was
+            return _NONE, _NONE
+        is_few = joined.count(wanted) < _FEW_FOUND
+        ids, is_beginning = (_find_few if is_few else _find_many)(joined, wanted, self._begins, self._ends)
+        length = self._ends[ids] - self._begins[ids]
+        kind = np.where(is_beginning, np.where(length > len(wanted), 1, 0), 2)
+        return ids, kind * len(self._begins) + self._rank[ids]
 
     def near(self, name: str, n: int = 3) -> list[str]:
         """Names that a wrong one may have been meant for."""
@@ -113,27 +132,50 @@ class LabelSearch:
     def _join(self) -> None:
         data, offsets = self.labels.tensors()
         n, content = len(offsets) - 1, data.tobytes()
-        self._separator = next((code for code in _CONTROLS if code not in content), _CONTROLS[0])
+        separator = next((code for code in _CONTROLS if code not in content), _CONTROLS[0])
+        self._separator = separator
         # Where names have all of them, one is no longer told from others of its kind.
-        data = np.where(data == self._separator[0], np.uint8(32), data)
+        data = np.where(data == separator[0], np.uint8(32), data)
         is_name = np.ones(len(data) + n, np.bool_)
         is_name[offsets[1:] + np.arange(n)] = False
-        spread = np.full(len(is_name), self._separator[0], np.uint8)
+        spread = np.full(len(is_name), separator[0], np.uint8)
         spread[is_name] = data
         text = spread.tobytes().decode("utf-8", "replace")
         joined = (text.lower() if text.isascii() else text.casefold()).encode()
-        self._ends = np.flatnonzero(np.frombuffer(joined, np.uint8) == self._separator[0])
+        self._ends = np.flatnonzero(np.frombuffer(joined, np.uint8) == separator[0])
         self._begins = np.append(0, self._ends + 1)[:n]
+        order = np.lexsort((np.arange(n), -self.counts))
+        self._rank = np.empty(n, np.int64)
+        self._rank[order] = np.arange(n)
         self._joined = joined
 
 
-def _first_in_each(joined: bytes, part: bytes, separator: bytes) -> Iterator[int]:
-    """Where a part is for the first time in each of the names."""
-    start = joined.find(part) if joined else -1
+_Ids: TypeAlias = NDArray[np.int64]
+_Bools: TypeAlias = NDArray[np.bool_]
+
+
+def _find_few(joined: bytes, part: bytes, begins: _Ids, ends: _Ids) -> tuple[_Ids, _Bools]:
+    """The names that have a part, and whether they begin with it: one place after another."""
+    places = []
+    start = joined.find(part)
     while start >= 0:
-        yield start
-        end = joined.find(separator, start + len(part))
-        start = joined.find(part, end + 1) if 0 <= end < len(joined) - 1 else -1
+        places.append(start)
+        start = joined.find(part, start + len(part))
+    found = np.array(places, np.int64)
+    ids, first = np.unique(np.searchsorted(ends, found), return_index=True)
+    return ids, found[first] == begins[ids]
+
+
+def _find_many(joined: bytes, part: bytes, begins: _Ids, ends: _Ids) -> tuple[_Ids, _Bools]:
+    """The same by arrays as long as all names, in a time that does not depend on how many there are."""
+    content = np.frombuffer(joined, np.uint8)
+    n = len(content) - len(part) + 1
+    is_found = np.zeros(len(content), np.bool_)
+    is_found[:n] = content[:n] == part[0]
+    for place, byte in enumerate(part[1:], 1):
+        is_found[:n] &= content[place : place + n] == byte
+    ids = np.flatnonzero(np.logical_or.reduceat(is_found, begins))
+    return ids, is_found[begins[ids]]
 
 
 def shown(names: Sequence[str]) -> str:

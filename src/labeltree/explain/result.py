@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import functools
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from labeltree.experts.explaining.contribution import Contribution, Leaves
+from labeltree.explain.deleting import Deletion
 from labeltree.explain.names import Names
 from labeltree.explain.row import Feature, Row, Term, Word
 
@@ -128,6 +129,7 @@ class LabelExplanation:
     parts: tuple[ExpertPart, ...]
     row: Row
     names: Names
+    deletions: list[Deletion] = field(default_factory=list)  # where they were asked for
 
     @functools.cached_property
     def label(self) -> str:
@@ -166,6 +168,7 @@ class LabelExplanation:
             "words": [word._asdict() for word in self.words],
             "features": [feature._asdict() for feature in self.features],
             "experts": [part.to_dict(n_terms) for part in self.parts],
+            **({"deletions": [found._asdict() for found in self.deletions]} if self.deletions else {}),
         }
 
     def __repr__(self) -> str:

@@ -6,6 +6,7 @@ import unicodedata
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from labeltree.explain.deleting import deletion_text
 from labeltree.explain.segments import segments
 from labeltree.wording import counted
 
@@ -49,6 +50,8 @@ def label_lines(label: LabelExplanation, *, colour: bool = False) -> list[str]:
         lines.append(f"  {name.ljust(_NAME)} {sum(term.share for term in more):+.3f}")
     if label.rest:
         lines.append(f"  {'in general'.ljust(_NAME)} {label.rest:+.3f}")
+    if label.deletions:
+        lines.append(f"  {deletion_text(label.deletions, plain)}")
     for part in label.parts:
         lines += [f"  {line}" for line in _part_lines(part, colour)]
     return lines

@@ -13,6 +13,7 @@ class Limits(NamedTuple):
     text_characters: int = 1_000_000  # of a document
     labels: int = 1_000  # that may be asked for: k
     explained: int = 20  # labels of an explanation, which has every word for each
+    connections: int = 2_000  # at a time
     queue_rows: int = 4_096  # documents that wait for an answer
     seconds: float = 30.0  # that a body may take to arrive, and an answer to come
 

@@ -2,85 +2,78 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Sequence
+from itertools import accumulate
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
-from prometheus_client.core import GaugeMetricFamily
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from labeltree.serve.numbers import ROWS, SECONDS, Histogram, Numbers
 from labeltree.serve.served import Served
 
-_SECONDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
-_ROWS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
+
+def metrics_text(numbers: Numbers, models: Iterable[Served]) -> bytes:
+    """In the format of Prometheus."""
+    registry = CollectorRegistry()
+    registry.register(_Numbers(numbers, models))
+    return generate_latest(registry)
 
 
-class _Models(Collector):
-    """The version of each model, whichever it is at the moment."""
+class _Numbers(Collector):
+    def __init__(self, numbers: Numbers, models: Iterable[Served]) -> None:
+        self._numbers, self._models = numbers, models
 
-    def __init__(self, models: Iterable[Served]) -> None:
-        self._models = models
-
-    def collect(self) -> Iterable[GaugeMetricFamily]:
-        family = GaugeMetricFamily(
-            "labeltree_model_info", "The models that are served.", labels=["model", "version"]
+    def collect(self) -> Iterable[Metric]:
+        numbers = self._numbers
+        yield _counter(
+            "labeltree_requests", "Answered requests.", ("route", "method", "status"),
+            [((route, method, str(status)), n) for (route, method, status), n in numbers.requests.items()],
+        )  # fmt: skip
+        seconds = HistogramMetricFamily(
+            "labeltree_request_seconds", "From the head of a request to the last byte of its answer.",
+            labels=("route",),
+        )  # fmt: skip
+        for route, histogram in numbers.seconds.items():
+            _add(seconds, (route,), SECONDS, histogram)
+        yield seconds
+        yield _counter(
+            "labeltree_documents", "Documents that were asked about.", ("model",),
+            [((model,), n) for model, n in numbers.documents.items()],
+        )  # fmt: skip
+        batches = HistogramMetricFamily("labeltree_batch_rows", "Documents that were answered together.")
+        _add(batches, (), ROWS, numbers.batches)
+        yield batches
+        yield GaugeMetricFamily(
+            "labeltree_waiting_rows", "Documents that are not answered yet.", numbers.waiting
+        )
+        yield GaugeMetricFamily(
+            "labeltree_ready", "1 when every model has answered a test row.", float(numbers.is_ready)
+        )
+        yield GaugeMetricFamily("labeltree_workers", "Processes that answer.", numbers.n_workers)
+        yield _counter(
+            "labeltree_reloads", "Files that were replaced.", ("model", "outcome"), numbers.reloads.items()
+        )
+        versions = GaugeMetricFamily(
+            "labeltree_model_info", "The models that are served.", labels=("model", "version")
         )
         for served in self._models:
-            family.add_metric([served.name, served.version], 1.0)
-        yield family
+            versions.add_metric([served.name, served.version], 1.0)
+        yield versions
 
 
-class Metrics:
-    """Of one service: there may be several in a process."""
+def _counter(
+    name: str, told: str, labels: Sequence[str], values: Iterable[tuple[Sequence[str], int]]
+) -> Metric:
+    family = CounterMetricFamily(name, told, labels=labels)
+    for of_labels, value in values:
+        family.add_metric(of_labels, value)
+    return family
 
-    def __init__(self, models: Iterable[Served]) -> None:
-        self._registry = CollectorRegistry()
-        self._registry.register(_Models(models))
-        self._answered: dict[tuple[str, str, int], tuple[Counter, Histogram]] = {}
-        self._requests = Counter(
-            "labeltree_requests", "Answered requests.", ["route", "method", "status"], registry=self._registry
-        )
-        self._seconds = Histogram(
-            "labeltree_request_seconds", "From the first byte of a request to the last of its answer.",
-            ["route"], buckets=_SECONDS, registry=self._registry,
-        )  # fmt: skip
-        self._documents = Counter(
-            "labeltree_documents", "Documents that were asked about.", ["model"], registry=self._registry
-        )
-        self._batch = Histogram(
-            "labeltree_batch_rows", "Documents that were answered together.", buckets=_ROWS,
-            registry=self._registry,
-        )  # fmt: skip
-        self._waiting = Gauge(
-            "labeltree_waiting_rows", "Documents that are not answered yet.", registry=self._registry
-        )
-        self._ready = Gauge(
-            "labeltree_ready", "1 when every model has answered a test row.", registry=self._registry
-        )
-        self._reloads = Counter(
-            "labeltree_reloads", "Files that were replaced.", ["model", "outcome"], registry=self._registry
-        )
 
-    def watch(self, waiting: Callable[[], float], ready: Callable[[], float]) -> None:
-        """What is asked for whenever the metrics are."""
-        self._waiting.set_function(waiting)
-        self._ready.set_function(ready)
-
-    def answered(self, route: str, method: str, status: int, seconds: float) -> None:
-        counts = self._answered.get((route, method, status))
-        if counts is None:  # to look them up takes a good part of a short request's time
-            counts = self._requests.labels(route, method, str(status)), self._seconds.labels(route)
-            self._answered[route, method, status] = counts
-        counts[0].inc()
-        counts[1].observe(seconds)
-
-    def asked(self, model: str, n_documents: int) -> None:
-        self._documents.labels(model).inc(n_documents)
-
-    def batch(self, n_rows: int) -> None:
-        self._batch.observe(n_rows)
-
-    def reloaded(self, model: str, *, is_done: bool) -> None:
-        self._reloads.labels(model, "done" if is_done else "refused").inc()
-
-    def text(self) -> bytes:
-        return generate_latest(self._registry)
+def _add(
+    family: HistogramMetricFamily, labels: Sequence[str], bounds: Sequence[float], histogram: Histogram
+) -> None:
+    names = [*(str(float(bound)) for bound in bounds), "+Inf"]
+    buckets = list(zip(names, accumulate(histogram.counts), strict=True))
+    family.add_metric(labels, buckets, histogram.total)

@@ -10,12 +10,13 @@ import msgspec
 
 from labeltree import __version__
 from labeltree.serve.operations import OPERATIONS, Operation
-from labeltree.serve.problems import MEDIA_TYPE
+from labeltree.serve.problems import MEDIA_TYPE, is_inference
 from labeltree.serve.requests import JSON
-from labeltree.serve.schemas import ProblemDetails
+from labeltree.serve.schemas import InferenceError, ProblemDetails
 
 _REFERENCE = "#/components/schemas/{name}"
 _PARAMETER = re.compile(r"\{(\w+)\}")
+_VERSION = {"type": "string"}
 _FOR_ALL = (401, 404)
 _FOR_BODIES = (400, 408, 413, 415, 422, 429, 503)
 
@@ -23,7 +24,7 @@ _FOR_BODIES = (400, 408, 413, 415, 422, 429, 503)
 def description(names: Sequence[str]) -> dict[str, Any]:
     """OpenAPI 3.1, of a service with models of these names."""
     types = [t for each in OPERATIONS for t in (each.answer, each.request) if t is not None]
-    kinds = list(dict.fromkeys([*types, ProblemDetails]))
+    kinds = list(dict.fromkeys([*types, ProblemDetails, InferenceError]))
     schemas, components = msgspec.json.schema_components(kinds, ref_template=_REFERENCE)
     schema_of = dict(zip(kinds, schemas, strict=True))
     paths: dict[str, Any] = {}
@@ -48,18 +49,27 @@ def _query_schemas(kind: Any) -> list[tuple[str, dict[str, Any]]]:
 
 def _operation(each: Operation, schema_of: dict[Any, Any], names: Sequence[str]) -> dict[str, Any]:
     named = {"type": "string", "enum": list(names)}
-    media = "text/plain" if each.answer is None else JSON
+    media = each.gives if each.answer is None else JSON
     answered = {"type": "string"} if each.answer is None else schema_of[each.answer]
     problem = {MEDIA_TYPE: {"schema": schema_of[ProblemDetails]}}
+    if is_inference(each.path):
+        problem = {JSON: {"schema": schema_of[InferenceError]}}
     responses: dict[str, Any] = {"200": {"description": "Done.", "content": {media: {"schema": answered}}}}
-    for status in sorted({*_FOR_ALL, *(_FOR_BODIES if each.request or each.query else (503,))}):
+    for status in sorted(
+        {*_FOR_ALL, *each.statuses, *(_FOR_BODIES if each.request or each.query else (503,))}
+    ):
         responses[str(status)] = {"description": "A problem, and what to do.", "content": problem}
     told: dict[str, Any] = {
         "operationId": each.endpoint.__name__,
         "summary": each.told,
         "parameters": [
             *(
-                {"name": n, "in": "path", "required": True, "schema": named}
+                {
+                    "name": n,
+                    "in": "path",
+                    "required": True,
+                    "schema": named if n == "name" else _VERSION,
+                }
                 for n in _PARAMETER.findall(each.path)
             ),
             *({"name": n, "in": "query", "schema": schema} for n, schema in _query_schemas(each.query)),

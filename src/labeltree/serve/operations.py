@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from starlette.requests import Request
 from starlette.responses import Response
 
-from labeltree.serve import annif, routes, schemas
+from labeltree.serve import about, annif, corrections, inference, page_files, routes, schemas, walking
 from labeltree.serve.requests import FORM, JSON
 
 Endpoint = Callable[[Request], Awaitable[Response]]
@@ -24,12 +24,16 @@ class Operation(NamedTuple):
     answer: Any  # the type of what it gives; None: text
     request: Any = None
     takes: str = JSON
+    gives: str = "text/plain"  # where the answer is text
     query: Any = None
     is_open: bool = False  # to those without a token
+    statuses: tuple[int, ...] = ()  # that others do not have
 
 
 _MODEL = "/v1/models/{name}"
 _PROJECT = "/v1/projects/{name}"
+_INFERENCE = "/v2/models/{name}"
+_VERSION = f"{_INFERENCE}/versions/{{version}}"
 OPERATIONS = (
     Operation("GET", "/v1/models", routes.models, "All models.", schemas.ModelsAnswer),
     Operation("GET", _MODEL, routes.model, "What is known of a model.", schemas.ModelAnswer),
@@ -53,6 +57,27 @@ OPERATIONS = (
         "POST", f"{_MODEL}/neighbours", routes.neighbours, "Similar training rows.",
         schemas.NeighboursAnswer, schemas.NeighboursRequest,
     ),
+    Operation(
+        "POST", f"{_MODEL}/reload", routes.reload, "Look for a new file of a model now; needs a token.",
+        schemas.ReloadAnswer, statuses=(403, 409),
+    ),
+    Operation(
+        "GET", f"{_MODEL}/about", about.about, "A model's sizes, and how good it was in a test.",
+        about.AboutAnswer,
+    ),
+    Operation(
+        "GET", f"{_MODEL}/label", about.label, "What a model knows of a label.",
+        about.LabelAnswer, query=about.LabelQuery,
+    ),
+    Operation(
+        "GET", f"{_MODEL}/tree", about.tree, "A node of a model's tree and its children.",
+        walking.TreeAnswer, query=walking.TreeQuery,
+    ),
+    Operation(
+        "POST", f"{_MODEL}/corrections", corrections.correct, "Keep which labels a text should have.",
+        corrections.CorrectionAnswer, corrections.CorrectionRequest,
+    ),
+    Operation("GET", "/v1/settings", page_files.settings, "What the page must know.", page_files.Settings),
     Operation("GET", "/health/live", routes.live, "Whether it runs.", schemas.Health, is_open=True),
     Operation(
         "GET", "/health/ready", routes.ready, "Whether every model has answered a test row.",
@@ -60,6 +85,9 @@ OPERATIONS = (
     ),
     Operation("GET", "/metrics", routes.metrics, "What Prometheus reads.", None),
     Operation("GET", "/openapi.json", routes.openapi, "This description.", dict[str, Any]),
+    Operation(
+        "GET", "/docs", routes.reference, "This description, to read.", None, gives="text/html", is_open=True
+    ),
     Operation("GET", "/v1/", annif.information, "As Annif: what this is.", annif.Information),
     Operation("GET", "/v1/projects", annif.projects, "As Annif: the models.", annif.Projects),
     Operation("GET", _PROJECT, annif.project, "As Annif: a model.", annif.Project),
@@ -71,6 +99,30 @@ OPERATIONS = (
         "POST", f"{_PROJECT}/suggest-batch", annif.suggest_batch, "As Annif: the labels of several texts.",
         list[annif.DocumentSuggestions], annif.SuggestBatch, query=annif.SuggestQuery,
     ),
+    Operation("GET", "/v2", inference.server, "Inference protocol: what this is.", inference.ServerMetadata),
+    Operation(
+        "GET", "/v2/health/live", inference.server_live, "Inference protocol: whether it runs.",
+        inference.Live, is_open=True,
+    ),
+    Operation(
+        "GET", "/v2/health/ready", inference.server_ready, "Inference protocol: whether it can be asked.",
+        inference.Ready, is_open=True,
+    ),
+    *(
+        operation
+        for path, metadata, ready, infer in (
+            (_INFERENCE, inference.model_metadata, inference.model_ready, inference.infer),
+            (_VERSION, inference.version_metadata, inference.version_ready, inference.version_infer),
+        )
+        for operation in (
+            Operation("GET", path, metadata, "Inference protocol: a model.", inference.InferenceModel),
+            Operation("GET", f"{path}/ready", ready, "Inference protocol: it can be asked.", inference.Ready),
+            Operation(
+                "POST", f"{path}/infer", infer, "Inference protocol: the labels of texts.",
+                inference.InferAnswer, inference.InferRequest,
+            ),
+        )
+    ),
 )  # fmt: skip
 
-OPEN_PATHS = frozenset(operation.path for operation in OPERATIONS if operation.is_open)
+OPEN_PATHS = frozenset(each.path for each in OPERATIONS if each.is_open) | page_files.FILES.keys()

@@ -8,13 +8,15 @@ from typing import NamedTuple
 
 from labeltree.data.rows import SparseRows, without_entries
 from labeltree.model import Model
-from labeltree.query import USUAL_K, Query, make_query
-from labeltree.serve.requests import given_rows, single_row
+from labeltree.query import DEFAULT_SEARCH, USUAL_K, Query, make_query
+from labeltree.serve.requests import given_rows
 from labeltree.serve.schemas import PredictRequest, Result, ScoredLabel, Vector
 from labeltree.serve.served import Served
 
 Documents = Sequence[str | Vector]  # all of one kind
-_ONE_BY_ONE = 6  # documents: so few are quicker by the way of single rows, whose answers are the same
+_SHORT_DOCUMENTS = 4  # of a request, and ...
+_SHORT_SIZE = 4_000  # ... characters or entries, that the event loop answers itself
+_ONE_BY_ONE = 10  # documents: so few are quicker by the way of single rows, whose answers are the same
 
 
 class Question(NamedTuple):
@@ -34,11 +36,18 @@ class Question(NamedTuple):
         """The results of each request, the same as if it had come alone."""
         model, query, documents = self.served.model, self._query(), list(chain.from_iterable(requests))
         if query.mask is None and query.rule is None and len(documents) <= _ONE_BY_ONE:
-            parts = [single_row(model, document) for document in documents]
+            every = iter([_single_result(model, document, query) for document in documents])
         else:
-            parts = [given_rows(model, documents)]
-        every = (result for rows in parts for result in _results(model, rows, query))
+            every = iter(_results(model, given_rows(model, documents), query))
         return [[next(every) for _ in each] for each in requests]
+
+    def is_short(self, documents: Documents) -> bool:
+        """Whether an answer takes so little that the event loop may wait for it."""
+        if len(documents) > _SHORT_DOCUMENTS or not self.served.is_quick or self.search != DEFAULT_SEARCH:
+            return False
+        if self.allowed is not None or self.without is not None:  # what follows from them may take long
+            return False
+        return sum(_size(document) for document in documents) <= _SHORT_SIZE
 
     def _query(self) -> Query:
         model, asked = self.served.model, USUAL_K if self.k is None else self.k
@@ -46,6 +55,18 @@ class Question(NamedTuple):
         if self.allowed is not None or self.without is not None:
             query = query._replace(mask=self.served.mask(self.allowed, self.without))
         return model.ruled(query, self.rule, is_usual=self.k is None)
+
+
+def _size(document: str | Vector) -> int:
+    return len(document) if isinstance(document, str) else len(document.indices)
+
+
+def _single_result(model: Model, document: str | Vector, query: Query) -> Result:
+    found = model.answer_known(document, query) if isinstance(document, str) else None
+    if found is None:
+        return _results(model, given_rows(model, [document]), query)[0]
+    labels, is_exact = found
+    return Result([ScoredLabel(*pair) for pair in labels], is_exact, True)
 
 
 def _results(model: Model, rows: SparseRows, query: Query) -> list[Result]:

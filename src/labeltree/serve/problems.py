@@ -23,15 +23,22 @@ class Problem(Exception):
         super().__init__(detail)
         self.status, self.detail, self.headers = status, detail, headers or {}
 
-    def response(self) -> Response:
-        content = {
-            "type": "about:blank",
-            "title": HTTPStatus(self.status).phrase,
-            "status": self.status,
-            "detail": self.detail[:_BRIEF].encode("utf-8", "backslashreplace").decode(),
-        }
-        body = msgspec.json.encode(content)
-        return Response(body, self.status, media_type=MEDIA_TYPE, headers=self.headers)
+    def response(self, path: str) -> Response:
+        """In the form of the path's protocol."""
+        detail = self.detail[:_BRIEF].encode("utf-8", "backslashreplace").decode()
+        content: dict[str, Any] = {"type": "about:blank", "title": HTTPStatus(self.status).phrase}
+        content |= {"status": self.status, "detail": detail}
+        media_type = MEDIA_TYPE
+        if is_inference(path):
+            content, media_type = {"error": detail}, "application/json"
+        return Response(
+            msgspec.json.encode(content), self.status, media_type=media_type, headers=self.headers
+        )
+
+
+def is_inference(path: str) -> bool:
+    """Whether a path is one of the Open Inference Protocol, which has problems in its own form."""
+    return path == "/v2" or path.startswith("/v2/")
 
 
 def busy(status: int, detail: str) -> Problem:
@@ -60,7 +67,7 @@ _HINTS = {
 
 async def handle(request: Request, error: Exception) -> Response:
     """For Starlette's table of handlers."""
-    return problem_of(error).response()
+    return problem_of(error).response(request.url.path)
 
 
 HANDLERS: dict[Any, Any] = {Problem: handle, LabelTreeError: handle, HTTPException: handle}

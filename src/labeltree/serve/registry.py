@@ -22,6 +22,7 @@ class Reload(NamedTuple):
 
     name: str
     is_done: bool
+    told: str = ""  # why it was not
 
 
 class Registry:
@@ -81,7 +82,7 @@ class Registry:
             if signature is not None:
                 self._refused[name] = signature
             _log.error("model %s stays at version %s: %s", name, self._served[name].version, error)
-            return Reload(name, is_done=False)
+            return Reload(name, is_done=False, told=str(error))
         _log.info("model %s: version %s replaces %s", name, served.version, self._served[name].version)
         self._served[name] = served
         self._refused.pop(name, None)

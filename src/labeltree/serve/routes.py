@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import msgspec
@@ -11,7 +12,8 @@ from starlette.responses import Response
 
 from labeltree.serve import schemas
 from labeltree.serve.predicting import question_of
-from labeltree.serve.problems import busy
+from labeltree.serve.problems import Problem, busy
+from labeltree.serve.reference import POLICY, whole_page
 from labeltree.serve.requests import (
     JSON,
     check_most,
@@ -27,20 +29,26 @@ from labeltree.serve.served import Served
 from labeltree.serve.service import Service
 
 
-def encode(value: Any) -> bytes:
-    """JSON; numbers of NumPy are numbers."""
-    return msgspec.json.encode(value, enc_hook=_plain)
-
-
 def _plain(value: Any) -> Any:
     if isinstance(value, np.generic):
         return value.item()
     raise NotImplementedError(f"no JSON for {type(value).__name__}")
 
 
+encode = msgspec.json.Encoder(enc_hook=_plain).encode  # JSON; numbers of NumPy are numbers
+
+
 def answer(value: Any, served: Served | None = None, status: int = 200) -> Response:
-    version = {} if served is None else {"X-Model": f"{served.name}@{served.version}"}
-    return Response(encode(value), status, media_type=JSON, headers=version)
+    return _Json(encode(value), status, () if served is None else served.headers)
+
+
+class _Json(Response):
+    """Starlette's own takes longer to put its headers together than to send them."""
+
+    def __init__(self, body: bytes, status: int, headers: Sequence[tuple[bytes, bytes]]) -> None:
+        self.body, self.status_code, self.background = body, status, None
+        length = (b"content-length", b"%d" % len(body))
+        self.raw_headers = [length, (b"content-type", JSON.encode()), *headers]
 
 
 class Asked(NamedTuple):
@@ -68,10 +76,10 @@ async def results_of(service: Service, served: Served, asked: schemas.PredictReq
     if asked.k is not None:
         check_most("k", asked.k, service.limits.labels)
     question = question_of(served, asked, documents)
-    service.metrics.asked(served.name, len(documents))
-    results: list[schemas.Result] = await service.predictions.submit(
-        question, question.answer, documents, len(documents)
-    )
+    service.numbers.asked(served.name, len(documents))
+    worker = service.predictions
+    submit = worker.submit_short if service.is_ready and question.is_short(documents) else worker.submit
+    results: list[schemas.Result] = await submit(question, question.answer, documents, len(documents))
     return results
 
 
@@ -153,7 +161,30 @@ async def ready(request: Request) -> Response:
 
 
 async def metrics(request: Request) -> Response:
-    return Response(request.app.state.service.metrics.text(), media_type="text/plain; version=0.0.4")
+    return Response(request.app.state.service.metrics_text(), media_type="text/plain; version=0.0.4")
+
+
+async def reload(request: Request) -> Response:
+    """Only with a token, whoever may ask for labels: the page of another site could send this too."""
+    service, served = asked_of(request)
+    if not service.tokens:
+        raise Problem(
+            403, "only a service with --token-file reloads on request; replace the file, or send SIGHUP"
+        )
+    if served.signature is None:
+        raise Problem(409, f"{served.name} is a model in memory; there is no file to load")
+    service.is_reload_asked = True
+    outcome = {each.name: each for each in await service.reload()}.get(served.name)
+    service.ask_others()
+    if outcome is not None and not outcome.is_done:
+        raise Problem(409, f"version {served.version} stays: {outcome.told}")
+    now = service.registry[served.name]
+    return answer(schemas.ReloadAnswer(outcome is not None, now.model_name), now)
+
+
+async def reference(request: Request) -> Response:
+    headers = {"Content-Security-Policy": POLICY, "Referrer-Policy": "no-referrer"}
+    return Response(whole_page(), media_type="text/html", headers=headers)
 
 
 async def openapi(request: Request) -> Response:

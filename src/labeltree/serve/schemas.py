@@ -98,6 +98,13 @@ class ModelsAnswer(Struct):
     models: list[ModelCard]
 
 
+class ReloadAnswer(Struct):
+    """Whether there was a new file, and the version that answers now."""
+
+    reloaded: bool
+    model: ModelName
+
+
 class ScoredLabel(Struct):
     """A label and its probability."""
 
@@ -170,6 +177,12 @@ class ProblemDetails(Struct):
     title: str
     status: int
     detail: str
+
+
+class InferenceError(Struct):
+    """What the Open Inference Protocol has for a problem."""
+
+    error: str
 
 
 class Health(Struct):

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from functools import lru_cache
+import time
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -14,11 +15,13 @@ from labeltree.errors import DataError, ModelFileError
 from labeltree.model import Model, load
 from labeltree.query import make_query
 from labeltree.serve.schemas import ModelCard, ModelName
+from labeltree.serve.walking import TreeWalk
 from labeltree.storage.container.layout import DIGEST_BYTES
 
 IN_MEMORY = "in-memory"  # the version of a model that has no file
 _SHORT = 12  # hexadecimal digits of a digest
 _TRIES = 3
+_QUICK_SECONDS = 0.005  # for the test rows; the most common models take a tenth of a millisecond
 _MASKS = 8  # that are kept: what follows from one is about a byte per node of the model
 
 
@@ -36,7 +39,13 @@ class Served:
     def __init__(self, name: str, model: Model, version: str, signature: Signature | None = None) -> None:
         self.name, self.model, self.version, self.signature = name, model, version, signature
         self.model_name = ModelName(name, version)
+        self.headers = ((b"x-model", f"{name}@{version}".encode()),)  # of all answers
+        self.is_quick = False  # whether it may answer in the event loop; the check finds out
         self.mask = lru_cache(_MASKS)(model.mask)  # of tuples; kept here, and so not longer than the model
+
+    @cached_property
+    def walk(self) -> TreeWalk:
+        return TreeWalk(self.model)
 
     def card(self) -> ModelCard:
         model = self.model
@@ -66,6 +75,10 @@ class Served:
                     f"model {self.name} answers a test row with {probabilities[0]}; train it again"
                 )
         model.answer(documents[0], query, 1)  # also makes the list of labels
+        began = time.perf_counter()
+        for rows in documents:
+            model.answer(rows, query, 1)
+        self.is_quick = time.perf_counter() - began < _QUICK_SECONDS
         return self
 
 

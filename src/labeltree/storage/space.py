@@ -21,7 +21,8 @@ from numpy.typing import DTypeLike, NDArray
 from labeltree.errors import DiskFullError, TrainingError
 
 _SMALL = 1 << 20  # bytes of an array that is never worth a file
-_SEGMENT = 1 << 26  # bytes of a file that smaller lasting arrays share
+_SEGMENT = 1 << 26  # bytes of a file that smaller lasting arrays share, at most ...
+_FIRST_SEGMENT = 1 << 22  # ... and of the first one; each is twice as large as the one before
 _ALIGNMENT = 64
 _NO_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _MARGIN = 0.1  # of the memory, for what is not counted
@@ -78,7 +79,7 @@ class MappedSpace(Space):
         self._in_use = 0  # bytes of living arrays of `empty` and `zeros`
         self._others = 0  # of memory besides
         self._segment: mmap.mmap | None = None
-        self._n_filled = 0
+        self._n_filled, self._next_segment = 0, min(_FIRST_SEGMENT, _SEGMENT)
 
     @property
     def is_on_disk(self) -> bool:
@@ -122,12 +123,13 @@ class MappedSpace(Space):
 
     def lasting(self, shape: int | tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
         n_bytes = _n_bytes(shape, dtype)
-        if n_bytes > _SEGMENT // 2:
-            return self._mapped(shape, dtype, n_bytes)
         with self._lock:
+            if n_bytes > self._next_segment // 2:
+                return self._mapped(shape, dtype, n_bytes)
             start = -(-self._n_filled // _ALIGNMENT) * _ALIGNMENT
-            if self._segment is None or start + n_bytes > _SEGMENT:
-                self._segment, start = map_new_file(self.folder, _SEGMENT), 0
+            if self._segment is None or start + n_bytes > len(self._segment):
+                self._segment, start = map_new_file(self.folder, self._next_segment), 0
+                self._next_segment = min(2 * self._next_segment, _SEGMENT)
             self._n_filled = start + n_bytes
             segment = self._segment
         return np.frombuffer(segment, np.uint8, n_bytes, start).view(dtype).reshape(shape)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import concurrent.futures
+import logging
 import os
 import threading
 import uuid
@@ -19,6 +20,7 @@ from labeltree.errors import MissingPackageError, ParameterError, TrainingError,
 
 MOST_LOSSES = 20  # of workers while they had the same part: then it is the part
 _RETRIES = 2  # of a part that ends with an error of the system
+_log = logging.getLogger(__name__)
 _CANCELLED = (concurrent.futures.CancelledError, asyncio.CancelledError)
 
 
@@ -79,6 +81,8 @@ def _run_all(
         return client.submit(do_part, *opening, name, number, **how)
 
     number_of = {submit(number, -place): number for place, number in enumerate(numbers)}
+    if not client.scheduler_info()["workers"]:
+        _log.warning("the scheduler has no workers; training goes on when there is one")
     waiting = as_completed(list(number_of))
     try:
         for future in waiting:

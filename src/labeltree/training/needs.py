@@ -14,9 +14,10 @@ from labeltree.experts.job import TrainingJob
 from labeltree.training.data import TrainingData
 
 _PROCESS_BYTES = 150_000_000  # Python, NumPy, Numba and its kernels
-# Of the bytes that are kept, what a work dir needs: finished parts, and what is assembled of them, both with
-# what was trained without the held-out rows.
-_ON_DISK = 2.5
+# What a work dir needs. While files are read, the rows as they are counted and as they are weighted, mapped
+# and as finished work; then these two, and of the bytes that are kept finished parts and what is assembled of
+# them, both with what was trained without the held-out rows. Files that arrays share are never quite full.
+_ROWS_WHILE_READ, _ROWS, _KEPT, _PARTLY_FULL = 3, 2, 2.5, 1.25
 
 
 class Estimate(NamedTuple):
@@ -45,7 +46,8 @@ def estimate_needs(data: TrainingData, job: TrainingJob, *, closely: bool = Fals
     training_bytes, space = max(of_kind.training_bytes for of_kind in needs), job.pool.space
     if space.is_on_disk:  # as are the rows, and what is kept
         peak_bytes = space.most_bytes(_PROCESS_BYTES + names + vocabulary + training_bytes - kept_bytes)
-        disk_bytes = int(data_bytes + _ON_DISK * kept_bytes)
+        most = max(_ROWS_WHILE_READ * data_bytes, _ROWS * data_bytes + _KEPT * kept_bytes)
+        disk_bytes = int(_PARTLY_FULL * most)
     else:
         peak_bytes, disk_bytes = _PROCESS_BYTES + data_bytes + kept_bytes + training_bytes, 0
     return Estimate(

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labeltree.config import Config
+from labeltree.data.pairs import guess_pairs
 from labeltree.data.rows import SparseRows, TrainingRows
 from labeltree.errors import ParameterError, TreeError
 from labeltree.parallel import Pool, row_slices
@@ -220,8 +221,7 @@ class _KMeans(TreeBuilder):
 
     def working_bytes(self, rows: TrainingRows, config: Config) -> int:
         X, Y, _ = rows
-        n_entries = int(np.diff(X.indptr).mean() * len(Y.indices))
-        return 2 * 8 * min(n_entries, Y.n_labels * X.n_columns)
+        return 2 * 8 * guess_pairs(X, Y)
 
     def guess_shape(self, config: Config, n_labels: int) -> Shape:
         """All groups are split until none is too large."""

@@ -40,6 +40,8 @@ def plan_of_cost(cost: Any) -> Plan:
 @pytest.mark.parametrize("most", [1, 3, 256])
 def test_every_task_with_a_cost_is_in_one_bundle(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bundles, "MOST_BUNDLES", most)
+    monkeypatch.setattr(bundles, "FEWEST_BUNDLES", 1)
+    monkeypatch.setattr(bundles, "WORTH_A_BUNDLE", 1)
     cost = np.random.default_rng(0).integers(0, 100, 1000)
     found = bundles_of(plan_of_cost(cost))
     tasks = np.concatenate(found)
@@ -53,6 +55,14 @@ def test_every_task_with_a_cost_is_in_one_bundle(most: int, monkeypatch: pytest.
 def test_a_large_task_is_one_by_itself() -> None:
     found = bundles_of(plan_of_cost([1, 1000, 1, 1]))
     assert [bundle.tolist() for bundle in found] == [[1], [0, 2, 3]]
+
+
+@pytest.mark.parametrize(("worth", "n_bundles"), [(1.0, 256), (1e2, 20), (1e6, 8)])
+def test_small_trees_have_fewer_bundles(
+    worth: float, n_bundles: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bundles, "WORTH_A_BUNDLE", worth)
+    assert len(bundles_of(plan_of_cost(np.ones(2000)))) == n_bundles
 
 
 @pytest.mark.parametrize("cost", [[], [0.0, 0.0]])

@@ -19,6 +19,8 @@ from labeltree.nodes.sparse.plan import Plan
 from labeltree.nodes.sparse.tasks import Solved
 
 MOST_BUNDLES = 256  # of a tree, about; a task that is larger than its share is one by itself
+FEWEST_BUNDLES = 8  # about: so many workers share even a small tree
+WORTH_A_BUNDLE = 4e7  # of a task's cost: about .2 s, where starting and keeping a bundle takes .02
 
 _FIELDS = (*Chunk._fields, "bias")
 
@@ -29,8 +31,9 @@ def bundles_of(plan: Plan) -> list[NDArray[np.int64]]:
     order = order[plan.cost[order] > 0]
     if not len(order):
         return []
+    total = plan.cost.sum()
     before = np.cumsum(plan.cost[order]) - plan.cost[order]
-    bundle = np.floor(before * (MOST_BUNDLES / plan.cost.sum()))
+    bundle = np.floor(before / total * np.clip(total / WORTH_A_BUNDLE, FEWEST_BUNDLES, MOST_BUNDLES))
     return np.split(order, np.flatnonzero(np.diff(bundle)) + 1)
 
 

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labeltree.config import Config
+from labeltree.data.pairs import guess_pairs
 from labeltree.data.rows import TrainingRows
 from labeltree.kernels.sparse.arrays import SparseParameters, padded
 from labeltree.nodes import LINKS
@@ -17,10 +18,10 @@ from labeltree.nodes.kind import Facts, Fit, FitInput, Needs, NodeKind, SavedNod
 from labeltree.nodes.links import Link
 from labeltree.tree import LabelTree, Shape
 
-# Seen on real data with the default settings: weights that are kept, per feature of a row and label of that
-# row, and bytes per weight with its share of features and buckets.
-_WEIGHTS_KEPT = 0.7
-_BYTES_PER_WEIGHT = 6
+# Bytes that are kept for each pair of a label and a feature of its rows, seen on real data with the default
+# settings: where all labels are below the root, and where inner nodes have weights too.
+_BYTES_PER_PAIR_FLAT = 1.8
+_BYTES_PER_PAIR = 3.8
 _PRODUCTS_PER_SECOND = 5e8
 
 
@@ -90,8 +91,8 @@ class _Sparse(NodeKind):
         X, Y, _ = rows
         n_entries = len(X.indices)
         if tree is None:
-            n_weights = _WEIGHTS_KEPT * n_entries * len(Y.indices) / X.n_rows
-            weight_bytes = int(_BYTES_PER_WEIGHT * min(n_weights, 2.0 * Y.n_labels * X.n_columns))
+            of_pair = _BYTES_PER_PAIR if shape.depth > 1 else _BYTES_PER_PAIR_FLAT
+            weight_bytes = int(of_pair * guess_pairs(X, Y))
         else:
             weight_bytes = sampled_bytes(X, Y, tree, config, config.seed)
         kept = weight_bytes + 8 * (Y.n_labels + shape.n_inner)

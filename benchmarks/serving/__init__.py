@@ -1,0 +1,1 @@
+"""What `labeltree serve` stands and how fast it is: modules are commands."""

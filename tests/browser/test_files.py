@@ -1,0 +1,92 @@
+"""Files that are dropped on the page."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.browsing import drop
+from support.page_models import kitchen, kitchen_lines, kitchen_texts
+
+
+def test_json_lines_with_labels_are_tagged_and_measured(
+    site: Any, pages: Callable[..., Any], picture: Callable[..., Path], tmp_path: Path
+) -> None:
+    page = pages(site.address)
+    drop(page, "notes.jsonl", kitchen_lines(300))
+    page.wait_for_selector("#tagged-done")
+    assert page.locator("table.tagged tbody tr").count() == 50
+    precision = kitchen().test(*_parts(kitchen_lines(300)), threads=1, k=1)["p@1"]
+    shown = page.locator("#file-scorecard .fact dd").first.inner_text()
+    assert shown == f"{round(100 * precision)} %"
+    assert page.locator("#file-scorecard svg.curve").count() == 1
+    picture(page, "file")
+    with page.expect_download() as downloading:
+        page.click("#download-jsonl")
+    downloading.value.save_as(tmp_path / "tagged.jsonl")
+    records = [json.loads(line) for line in (tmp_path / "tagged.jsonl").read_text().splitlines()]
+    texts = kitchen_texts(300, 2)[0]
+    assert [record["text"] for record in records] == texts
+    assert [record["labels"] for record in records] == [
+        [label for label, _ in row] for row in kitchen().predict(texts, 10, threshold=0.01, threads=1)
+    ]
+    page.click("text=Next")
+    page.wait_for_selector("text=51 to 100 of 300")
+    page.click("table.tagged tbody tr >> nth=0 >> button")
+    page.wait_for_selector(".suggestion")
+    assert page.input_value("#text") == texts[50]
+
+
+def _parts(lines: str) -> tuple[list[str], list[list[str]]]:
+    records = [json.loads(line) for line in lines.splitlines()]
+    return [record["text"] for record in records], [record["labels"] for record in records]
+
+
+def test_a_table_is_tagged_and_its_cells_are_no_formulas(
+    site: Any, pages: Callable[..., Any], tmp_path: Path
+) -> None:
+    page = pages(site.address)
+    drop(page, "notes.csv", 'id;text\r\n1;"knead; the ""dough"""\r\n2;=1+1 espresso\r\n\r\n')
+    page.wait_for_selector("#tagged-done")
+    with page.expect_download() as downloading:
+        page.click("#download-csv")
+    downloading.value.save_as(tmp_path / "tagged.csv")
+    with open(tmp_path / "tagged.csv", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [row["text"] for row in rows] == ['knead; the "dough"', "'=1+1 espresso"]
+    assert "bread" in rows[0]["labels"].split(";")
+
+
+def test_lines_are_chosen_by_the_button(site: Any, pages: Callable[..., Any], tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("knead dough\n\ngrind beans\n")
+    page = pages(f"{site.address}#tab=file")
+    page.set_input_files("#file", tmp_path / "notes.txt")
+    page.wait_for_selector("#tagged-done")
+    assert page.locator("table.tagged tbody tr").count() == 2
+    assert page.locator("#file-scorecard").count() == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "told"),
+    [
+        ("bad.jsonl", '{"text": "a"}\n{"words": 1}\n', "bad.jsonl, line 2: this is no JSON object"),
+        ("empty.txt", " \n\n", "empty.txt has no text in it."),
+    ],
+)
+def test_what_is_wrong_with_a_file_is_told(
+    site: Any, pages: Callable[..., Any], name: str, content: str, told: str
+) -> None:
+    page = pages(site.address)
+    drop(page, name, content)
+    page.wait_for_selector(f"#tagged >> text={told}")
+
+
+def test_a_model_of_vectors_takes_no_files(site: Any, pages: Callable[..., Any]) -> None:
+    page = pages(f"{site.address}#model=vectors&tab=file")
+    page.wait_for_selector("text=files of texts cannot be tagged")
+    drop(page, "notes.txt", "a\n")
+    assert page.locator("#tagged").inner_text() == ""
