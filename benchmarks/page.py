@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import argparse
 import random
+import shutil
 import statistics
 import tempfile
 from collections.abc import Sequence
@@ -39,7 +40,9 @@ _DRAWN = """(selector) => new Promise((done) => {
     }).observe(list, { childList: true });
 })"""
 _WATCH_KEYS = """() => addEventListener("keydown", () => (window.pressed = performance.now()), true)"""
-_SEARCHES = """() => performance.getEntriesByType("resource").filter((each) => each.name.includes("/labels?"))
+# Without those that a later key has ended.
+_SEARCHES = """() => performance.getEntriesByType("resource")
+    .filter((each) => each.name.includes("/labels?q=") && each.requestStart > 0)
     .map((each) => each.responseEnd - each.requestStart)"""
 
 
@@ -114,7 +117,7 @@ def made_up(n_labels: int, folder: Path) -> tuple[Path, list[str]]:
     texts = [" ".join([*name.split(), *chance.choices(words, k=4)]) for name in names]
     path = folder / "made-up.labeltree"
     labeltree.train(texts, [[name] for name in names], preset="fast", threads=1).save(path)
-    return path, chance.sample(texts, 1000)
+    return path, chance.sample(texts, min(1000, len(texts)))
 
 
 def main() -> None:
@@ -123,7 +126,7 @@ def main() -> None:
     parser.add_argument("--model", type=Path)
     parser.add_argument("--texts", type=Path)
     parser.add_argument("--rounds", type=int, default=20)
-    parser.add_argument("--chromium", default="/usr/bin/chromium")
+    parser.add_argument("--chromium", default=shutil.which("chromium") or "google-chrome")
     chosen = parser.parse_args()
     from playwright.sync_api import sync_playwright
 

@@ -24,16 +24,24 @@ from labeltree.features.joined import JoinedFeatures, read_dense
 from labeltree.features.vectors import VectorFeatures
 from labeltree.model import Model
 from labeltree.parameter import Parameter, check_names, parsed, plain
-from labeltree.query import DEFAULT_BEAM, DEFAULT_SEARCH, Query, make_query, query_all
+from labeltree.query import DEFAULT_BEAM, DEFAULT_SEARCH, SET_THRESHOLD, Query, make_query, query_all
 from labeltree.training.driver import train
+from labeltree.training.tuning import NothingHeldOut
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
+
+AUTO = "auto"  # as a threshold: what is best for _AUTO_MEASURE on held-out rows
+_AUTO_MEASURE = "micro-f1"
 
 # label_prefix only matters for files, and an estimator gets its labels separately.
 _CONFIG_PARAMETERS: dict[str, Parameter] = {p.name: p for p in parameters() if p.name != "label_prefix"}
 _OWN_PARAMETERS: dict[str, tuple[Any, str]] = {
     "threads": (0, "Threads of fit and predict (0: all CPUs); they never change the result."),
-    "threshold": (0.5, "`predict` returns the labels of at least this probability (multi-label)."),
+    "threshold": (
+        0.5,
+        "`predict` returns the labels of at least this probability (multi-label); or auto: that of the best "
+        "micro-F1 on rows that `fit` holds out at first, 0.5 where there are too few.",
+    ),
     "k": (5, "`predict_proba` and `predict_topk` keep this many labels of a row (multi-label)."),
     "search": (DEFAULT_SEARCH, "auto; exact, however long it takes; or beam: quicker, but may miss labels."),
     "beam": (None, f"Nodes of each level that the search by beam opens; None: {DEFAULT_BEAM}."),
@@ -64,7 +72,7 @@ class LabelTreeClassifier(ClassifierMixin, BaseEstimator):
     """
 
     threads: int
-    threshold: float
+    threshold: float | str
     k: int
     search: str
     beam: int | None
@@ -111,16 +119,19 @@ class LabelTreeClassifier(ClassifierMixin, BaseEstimator):
         names = [str(label) for label in target.classes.tolist()]
         if "" in names:
             raise DataError("y has the empty string as a class; give it a name")
-        self.model_ = train(
-            features,
-            indicator,
-            sample_weight=weights,
-            label_names=names,
-            threads=self.threads,
-            **values,
-        )
+        given: dict[str, Any] = dict(sample_weight=weights, label_names=names, threads=self.threads, **values)
+        self.model_ = self._train(features, indicator, target.multilabel, given)
         self.classes_ = target.classes
         self.multilabel_ = target.multilabel
+
+    def _train(self, features: Any, indicator: Any, multilabel: bool, given: dict[str, Any]) -> Model:
+        """With a rule, where the threshold is left to the data and there is enough of it."""
+        if self.threshold != AUTO or not multilabel:
+            return train(features, indicator, **given)
+        try:
+            return train(features, indicator, tune_for=_AUTO_MEASURE, **given)
+        except NothingHeldOut:
+            return train(features, indicator, **given)
 
     def with_model(self, model: Model) -> LabelTreeClassifier:
         """Itself, fitted by what trained a model elsewhere; classes are in the order of its labels."""
@@ -138,14 +149,15 @@ class LabelTreeClassifier(ClassifierMixin, BaseEstimator):
     def predict(self, X: Any) -> Any:
         """A CSR indicator of the labels of probability >= ``threshold``; for a 1-D ``y`` the best classes.
 
-        Where ``model_.rule`` was set, by what `model_.tune` gave, that says which labels.
+        Where ``model_.rule`` was set, by a threshold of "auto" or what `model_.tune` gave, that says which.
         All labels above a threshold are found exactly: only the best classes are searched for by a beam.
         """
         features, _ = self._read_features(X)
         if not self.multilabel_:
             ids, _ = self._topk(features, 1)
             return self.classes_[ids[:, 0]]
-        query = self.model_.ruled(query_all(self.threshold))
+        threshold = SET_THRESHOLD if self.threshold == AUTO else self.threshold
+        query = self.model_.ruled(query_all(threshold))
         if query.rule is None:
             rows = self.model_.above(features, query, self.threads)
         else:

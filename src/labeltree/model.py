@@ -94,6 +94,7 @@ class Model:
         self.skipped_lines = 0  # bad lines left out when this model was trained ...
         self.skipped_messages: list[str] = []  # ... and what was wrong with the first few
         self.unused_rows = 0  # training rows without labels, where these were no examples
+        self.tuned: Tuned | None = None  # what a rule gains that training has tuned
         self._names: list[str] | None = None
         self._single_row = SingleRow(features, self._ensemble)
 

@@ -53,7 +53,7 @@ def test_a_hundred_thousand_labels(
 ) -> None:
     page = pages(f"{large_site}#tab=model")
     page.wait_for_selector(".tile")
-    picture(page, "tree", clip=_box(page, "#treemap"))
+    picture(page.locator("#treemap"), "tree")
     n_nodes = page.evaluate("() => document.querySelectorAll('*').length")
     assert n_nodes < 3_000, "only what is looked at is drawn"
     for depth in range(2, 9):
@@ -67,12 +67,6 @@ def test_a_hundred_thousand_labels(
     page.keyboard.press("Enter")
     page.wait_for_selector(f"#label-card >> text={wanted}")
     assert wanted in page.locator(".tile.leaf").evaluate_all("all => all.map(each => each.ariaLabel).join()")
-
-
-def _box(page: Any, selector: str) -> dict[str, float]:
-    page.locator(selector).scroll_into_view_if_needed()
-    box: dict[str, float] = page.locator(selector).bounding_box()
-    return box
 
 
 def test_every_kind_of_model(browser: Any, pages: Callable[..., Any], serving: Callable[..., str]) -> None:

@@ -45,7 +45,9 @@ def test_a_phone_shows_all_of_it(
     page.wait_for_selector(waits)
     assert page.evaluate("() => document.documentElement.scrollWidth") <= 360
     if state == "text":
-        picture(page, "phone", full_page=False)
+        assert page.locator("#why").bounding_box()["y"] < 740, "what was asked for is on the screen"
+        page.evaluate("() => scrollTo(0, 0)")
+        picture(page, "phone")
         heights = page.locator(".decide").evaluate_all(
             "all => all.map(e => e.getBoundingClientRect().height)"
         )

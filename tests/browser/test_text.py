@@ -106,7 +106,7 @@ def test_why_not(site: Any, pages: Callable[..., Any], picture: Callable[..., Pa
     page.keyboard.press("Enter")
     page.wait_for_selector("#why .lost")
     assert page.inner_text("#why-title").startswith(f"Why not {found}")
-    picture(page, "why-not", full_page=True, clip=page.locator("#why").bounding_box())
+    picture(page.locator("#why"), "why-not")
     page.click("#why button:has-text('Add this label')")
     assert found in page.inner_text("#decisions .chips")
 

@@ -60,6 +60,8 @@ def test_a_walk_meets_every_node_with_what_is_below_it(client: Any, model: Model
             assert [each["node"] for each in told["path"]][:-1] == _above(tree, node)
             rows = [child["rows"] for child in told["children"]]
             assert rows == sorted(rows, reverse=True)
+            for child in told["children"]:
+                assert sum(child["parts"]) == (child["rows"] if child["n_children"] else 0)
             assert told["n_children"] == len(rows) == tree.n_children[node]
             waiting += [child["node"] for child in told["children"]]
         assert met == set(range(tree.n_nodes))

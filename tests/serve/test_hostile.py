@@ -17,7 +17,7 @@ pytest.importorskip("httpx", reason="no httpx: pip install 'labeltree[dev]'")
 PATHS = [
     f"/v1/models/{name}/{what}" for name in ("text", "vector") for what in ("predict", "explain", "why-not")
 ]
-PATHS += ["/v1/models/text/neighbours", "/v1/projects/text/suggest-batch"]
+PATHS += ["/v1/models/text/corrections", "/v1/models/text/neighbours", "/v1/projects/text/suggest-batch"]
 EXPECTED = {200, 400, 404, 413, 415, 422}
 
 numbers = st.one_of(st.integers(), st.floats(), st.integers(0, 5), st.floats(0, 1))
@@ -42,13 +42,31 @@ fields = {
     "labels": st.lists(st.sampled_from(["bread", "label1"]), max_size=3) | values,
     "n": st.integers(1, 5) | values,
     "documents": values,
+    "rejected": st.lists(st.text(max_size=3)) | values,
 }
 
 
 @pytest.fixture(scope="module")
-def client() -> Iterator[Any]:
-    with client_of({"text": text_model(), "vector": vector_model()}) as client:
+def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    kept = tmp_path_factory.mktemp("hostile") / "kept.jsonl"
+    with client_of({"text": text_model(), "vector": vector_model()}, corrections=kept) as client:
         yield client
+
+
+@settings(max_examples=150)
+@given(
+    name=st.sampled_from(["text", "vector"]),
+    what=st.sampled_from(["tree", "label", "labels", "about"]),
+    asked=st.dictionaries(
+        st.sampled_from(["tree", "node", "label", "offset", "limit", "q", "other"]),
+        st.one_of(st.integers(-1, 9), st.integers(), st.floats(), st.text(max_size=5), st.just("bread")),
+    ),
+)
+def test_queries(client: Any, name: str, what: str, asked: dict[str, Any]) -> None:
+    query = {key: str(value).encode("utf-8", "replace").decode() for key, value in asked.items()}
+    answer = client.get(f"/v1/models/{name}/{what}", params=query)
+    assert answer.status_code in EXPECTED, answer.text
+    answer.json()
 
 
 @settings(max_examples=150)

@@ -98,6 +98,9 @@ def cli() -> None:
 @click.option(
     "--scheduler", metavar="ADDRESS", help="Or on the cluster of this scheduler, like tcp://host:8786."
 )
+@click.option(
+    "--tune-for", metavar="MEASURE", help="Also tune a rule, like labeltree tune, on rows held out at first."
+)
 @click.option("--dry-run", is_flag=True, help="Only estimate memory and model size; without --output.")
 @click.option("-q", "--quiet", is_flag=True, help="Print nothing but errors.")
 @click.option("-v", "--verbose", is_flag=True, help="Print a line per stage and epoch instead of the bar.")
@@ -115,6 +118,7 @@ def train(
     max_memory: int | None,
     workers: int | None,
     scheduler: str | None,
+    tune_for: str | None,
     dry_run: bool,
     quiet: bool,
     verbose: bool,
@@ -133,7 +137,7 @@ def train(
     if dry_run:
         others: dict[str, Any] = {"--output": output, "--card": card, "--quiet": quiet, "--verbose": verbose}
         others |= {"--work-dir": work_dir, "--max-memory": max_memory}
-        others |= {"--workers": workers, "--scheduler": scheduler}
+        others |= {"--workers": workers, "--scheduler": scheduler, "--tune-for": tune_for}
         refuse_beside("--dry-run, which only estimates", others)
     asked = ask_config(given_parameters(context), preset=preset, file=config_file)
     facts = card_of_options(card)
@@ -165,7 +169,7 @@ def train(
     helped = help_with_compiling(asked.config, threads=threads, quiet=quiet)
     with cluster_of(workers, scheduler) as client, helped, ProgressBar(quiet=quiet, verbose=verbose) as bar:
         means: dict[str, Any] = dict(threads=threads, work_dir=work_dir, max_memory=max_memory, client=client)
-        model = driver.train(files, **how, **means, callback=bar, card=facts)
+        model = driver.train(files, **how, **means, callback=bar, card=facts, tune_for=tune_for)
     model.save(output)
     if work_dir is not None:
         remove_work(work_dir)
@@ -173,6 +177,8 @@ def train(
         report_skipped(model.skipped_lines, model.skipped_messages)
         seconds = time.perf_counter() - started
         print_lines(training_lines(model, output, seconds, bar.losses), err=True)
+        if model.tuned is not None:
+            print_lines(model.tuned.lines(), err=True)
 
 
 @cli.command(cls=SavingCommand, saving="a smaller -k, or DATA in several files, needs less")

@@ -15,18 +15,22 @@ from numpy.typing import NDArray
 
 from labeltree.data.matrices import is_sparse, sparse_rows
 from labeltree.data.rows import SparseRows, keep_entries, pointers, read_only
-from labeltree.decisions.fitting import N_CANDIDATES
 from labeltree.decisions.goals import Goal, parse_goal
+from labeltree.decisions.judged import sums_of_labels
+from labeltree.decisions.separate import SEPARATE
 from labeltree.errors import DataError, ParameterError, show
 from labeltree.experts.ensemble import best_per_row
+from labeltree.metrics.measures import propensities
 from labeltree.query import make_query
 
 if TYPE_CHECKING:
     from labeltree.model import Answers, Model
 
 # In the order of the kernel's coefficients.
-MEASURES = ("p", "macro-f1", "macro-precision", "macro-recall", "balanced-accuracy", "coverage")
+MEASURES = ("p", "macro-f1", "macro-precision", "macro-recall", "balanced-accuracy", "coverage", "psp")
 _MOST_PASSES = 50
+_LEAST_GAIN = 1e-6  # of the measure, by another pass
+_N_CANDIDATES = 100  # labels of a row, where a model gives them
 _SEED = 1
 
 
@@ -37,36 +41,36 @@ def decide(model: Any, X: Any = None, *, measure: str, k: int | None = None, thr
     matrix of probabilities (n_rows, n_labels), and the answer one of those that are chosen.
     """
     goal = parse_goal(measure, k)
-    known = [key for key in MEASURES if goal.k or key == "macro-f1"]
-    if any(key not in known for _, key in goal.terms):
+    if goal.least_precision:
         raise ParameterError(
-            f"measure {show(measure)} needs no decision for all rows together: tune has a rule for it; here "
-            f"are {', '.join(f'{key}@k' for key in MEASURES)}, mixtures of these, and macro-f1"
+            f"measure {show(measure)} needs no decision for all rows: tune has a rule for it"
         )
     if hasattr(model, "predict_arrays"):
         return _decide_by_model(model, X, goal, threads)
     if X is not None or not is_sparse(model):
         raise DataError("give a model and X, or a SciPy CSR matrix of probabilities alone")
+    if any(key == "psp" for _, key in goal.terms):
+        raise ParameterError(f"measure {show(measure)} needs a model, which knows how frequent labels are")
     from scipy.sparse import csr_matrix
 
     rows = sparse_rows(model, int(model.shape[1]))
     if len(rows.values) and not (rows.values.min() >= 0.0 and rows.values.max() <= 1.0):
         raise DataError("probabilities must be from 0 to 1")
-    support = _sums(rows.indices, rows.values, rows.n_columns)
+    support = sums_of_labels(rows.indices, rows.values, rows.n_columns)
     chosen = choose_together(rows, support, goal)
     shape = rows.n_rows, rows.n_columns
     return csr_matrix((chosen.values, chosen.indices, chosen.indptr), shape=shape)
 
 
 def _decide_by_model(model: Model, X: Any, goal: Goal, threads: int) -> Answers:
-    n_most = min(model.n_labels, max(N_CANDIDATES, 4 * goal.k))
+    n_most = min(model.n_labels, max(_N_CANDIDATES, 4 * goal.k))
     ids, probabilities, _ = model.best(X, make_query(n_most), threads)
     is_label = ids >= 0
     rows = SparseRows(pointers(is_label.sum(axis=1)), ids[is_label], probabilities[is_label], model.n_labels)
     # What is not among a row's candidates counts too: a label is at least as frequent as it was in training.
-    found = _sums(rows.indices, rows.values, model.n_labels)
+    found = sums_of_labels(rows.indices, rows.values, model.n_labels)
     support = np.maximum(found, rows.n_rows * model.label_counts / model.n_examples)
-    chosen = choose_together(rows, support, goal)
+    chosen = choose_together(rows, support, goal, 1.0 / propensities(model.label_counts, model.n_examples))
     best_ids, best = best_per_row((chosen.indptr, chosen.indices), chosen.values, _longest(chosen))
     names = model.label_names
     return [
@@ -75,53 +79,58 @@ def _decide_by_model(model: Model, X: Any, goal: Goal, threads: int) -> Answers:
     ]
 
 
-def choose_together(rows: SparseRows, support: NDArray[np.float64], goal: Goal) -> SparseRows:
-    """Those of the candidates that are chosen. ``support`` is how many rows are expected to have a label."""
-    from labeltree.kernels.decisions.ascent import ascend
+def choose_together(
+    rows: SparseRows,
+    support: NDArray[np.float64],
+    goal: Goal,
+    inverse: NDArray[np.float64] | None = None,
+) -> SparseRows:
+    """Those of the candidates that are chosen.
+
+    ``support`` is how many rows are expected to have a label, ``inverse`` are inverse propensities.
+    """
+    if not goal.k and goal.terms[0][1] in SEPARATE:
+        return keep_entries(rows, SEPARATE[goal.terms[0][1]](rows, support))
+    from labeltree.kernels.decisions.ascent import ascend, choose_best
 
     factors = {key: factor for factor, key in goal.terms}
     coefficients = np.array([factors.get(key, 0.0) for key in MEASURES])
     coefficients[0] *= rows.n_columns / max(1, rows.n_rows)  # the utility counts times the number of labels
+    inverse = np.zeros(rows.n_columns) if inverse is None else _relative(inverse, rows)
     order = np.random.default_rng(_SEED).permutation(rows.n_rows)
-    probabilities = rows.values.astype(np.float64)
-    given = [read_only(array) for array in (rows.indptr, rows.indices, probabilities, order)]
-    chosen = _most_probable(rows, goal.k)
+    given = [read_only(array) for array in (rows.indptr, rows.indices, rows.values)]
+    chosen = np.empty(len(rows.values), np.bool_)
+    choose_best(given[0], given[2], goal.k, chosen)  # to begin with: what is most probable
     for _ in range(_MOST_PASSES):
-        totals = _totals(rows, chosen, support)  # anew, as sums that go up and down drift
-        if not ascend(*given, goal.k, rows.n_rows, read_only(coefficients), totals, chosen):
+        totals = _totals(rows, chosen, support, inverse)  # anew, as sums that go up and down drift
+        asked = goal.k, rows.n_rows, read_only(coefficients), totals
+        if ascend(*given, read_only(order), *asked, chosen) < _LEAST_GAIN * rows.n_columns:
             break
     return keep_entries(rows, chosen)
 
 
-def _most_probable(rows: SparseRows, k: int) -> NDArray[np.bool_]:
-    """To begin with: the k most probable ones, or those that are rather right than wrong."""
-    if not k:
-        return rows.values >= 0.5
-    numbers = np.repeat(np.arange(rows.n_rows), np.diff(rows.indptr))
-    order = np.lexsort((rows.indices, -rows.values, numbers))
-    chosen = np.zeros(len(order), np.bool_)
-    chosen[order] = np.arange(len(order)) - rows.indptr[numbers] < k
-    return chosen
+def _relative(inverse: NDArray[np.float64], rows: SparseRows) -> NDArray[np.float64]:
+    """Inverse propensities, so that what all rows are expected to have is the number of labels."""
+    expected = float((inverse[rows.indices] * rows.values).sum())
+    return inverse * (rows.n_columns / max(expected, 1e-9))
 
 
-def _totals(rows: SparseRows, chosen: NDArray[np.bool_], support: NDArray[np.float64]) -> Any:
+def _totals(
+    rows: SparseRows, chosen: NDArray[np.bool_], support: NDArray[np.float64], inverse: NDArray[np.float64]
+) -> Any:
     from labeltree.kernels.decisions.ascent import SURE, Totals
 
     ids, values = rows.indices[chosen], rows.values[chosen].astype(np.float64)
     missed = np.log1p(-np.minimum(values, SURE))
     n = rows.n_columns
     return Totals(
-        _sums(ids, values, n),
+        sums_of_labels(ids, values, n),
         np.bincount(ids, minlength=n).astype(np.float64),
-        _sums(ids, missed, n),
+        sums_of_labels(ids, missed, n),
         read_only(np.ascontiguousarray(support, np.float64)),
+        read_only(inverse),
+        np.empty((n, 2)),
     )
-
-
-def _sums(ids: NDArray[Any], values: NDArray[Any], n_labels: int) -> NDArray[np.float64]:
-    """Of the values of each label."""
-    sums: NDArray[Any] = np.bincount(ids, weights=values, minlength=n_labels)
-    return sums.astype(np.float64)
 
 
 def _longest(rows: SparseRows) -> int:

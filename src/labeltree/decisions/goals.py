@@ -24,7 +24,7 @@ class Counts(NamedTuple):
 
     hits: Floats  # sum of the probabilities of rows that get it
     predicted: Floats  # rows that get it
-    missed: Floats  # the probability that none of these is right
+    missed: Floats  # the probability that none of these is right; or, while it is summed up, its logarithm
     support: Floats  # rows that have it
     inverse_propensity: Floats
     most_propensity: float  # the sum of these that the best decision for k labels would reach
@@ -51,21 +51,23 @@ def _psprecision(counts: Counts) -> tuple[Floats, Floats]:
 
 
 def _macro_f1(counts: Counts) -> tuple[Floats, Floats]:
-    whole = counts.predicted + counts.support
+    """Of a row that is right there is one more that gets the label, and one more that has it."""
+    whole = counts.predicted + counts.support + 2.0
     return 2.0 / whole, -2.0 * counts.hits / whole**2
 
 
 def _macro_precision(counts: Counts) -> tuple[Floats, Floats]:
-    whole = np.maximum(counts.predicted, 1.0)
+    whole = counts.predicted + 1.0
     return 1.0 / whole, -counts.hits / whole**2
 
 
 def _macro_recall(counts: Counts) -> tuple[Floats, Floats]:
-    return 1.0 / counts.support, np.zeros(counts.n_labels)
+    """Of a row that is right there is one more that has the label."""
+    return 1.0 / (counts.support + 1.0), np.zeros(counts.n_labels)
 
 
 def _balanced(counts: Counts) -> tuple[Floats, Floats]:
-    found, lost = 0.5 / counts.support, 0.5 / np.maximum(counts.n_rows - counts.support, 1.0)
+    found, lost = 0.5 / (counts.support + 1.0), 0.5 / np.maximum(counts.n_rows - counts.support, 1.0)
     return found + lost, -lost
 
 

@@ -9,9 +9,9 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from labeltree.data.rows import SparseRows, keep_entries, pointers
+from labeltree.data.rows import SparseRows, keep_entries, pointers, take_rows
 from labeltree.errors import CorruptedModelError, ParameterError, show
-from labeltree.experts.by_rows import above_of_rows, best_of_rows
+from labeltree.experts.by_rows import best_of_rows
 from labeltree.experts.ensemble import Ensemble
 from labeltree.experts.expert import Found
 from labeltree.experts.weighted import WeightedSearch
@@ -19,7 +19,9 @@ from labeltree.query import ALL, NO_BEAM, Query
 from labeltree.storage.tensors import take_tensor
 
 _MOST_TEXT = 200  # characters of a measure
-
+# Of labels that are less probable there are very many, of which hardly any is right.
+_LEAST_PROBABILITY, _LEAST_SHARE = 0.02, 0.02
+_FIRST_SETS = 32  # labels that are searched for first, where a row may have any number of them
 
 # Labels of each row in order, with their probabilities; and whether they are proven to be what the rule says.
 Decided = tuple[SparseRows, NDArray[np.bool_]]
@@ -27,6 +29,8 @@ Decided = tuple[SparseRows, NDArray[np.bool_]]
 
 class Rule(ABC):
     """Says for rows which labels they get, best first."""
+
+    _search: tuple[Ensemble, WeightedSearch] | None = None
 
     kind: ClassVar[str]  # in the model file
     tensor_names: ClassVar[tuple[str, ...]]
@@ -47,6 +51,35 @@ class Rule(ABC):
     def choose(self, ids: NDArray[Any], probabilities: NDArray[Any]) -> NDArray[np.bool_]:
         """Which of a row's most probable labels (n_rows, n), best first, it gets: quick, for tuning."""
 
+    def _worth(self) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """A weight and a summand of each label, by which it is searched for."""
+        weight, summand = self.arrays
+        return weight, summand
+
+    def _best(
+        self, least: float, ensemble: Ensemble, rows: SparseRows, query: Query, threads: int
+    ) -> Decided:
+        """The labels that are worth more than ``least``; at most k, or all of them."""
+        if query.beam != NO_BEAM:
+            raise ParameterError("a rule has no effect with search=beam: use another search, or rule none")
+        if self._search is None or self._search[0] is not ensemble:
+            self._search = ensemble, WeightedSearch(ensemble, *self._worth())
+        k = min(query.k or _FIRST_SETS, ensemble.n_labels)
+        ids, probabilities, is_exact = self._search[1].best(rows, query._replace(k=k), least, threads)
+        while query.k == ALL and k < ensemble.n_labels:
+            full = np.flatnonzero(ids[:, -1] >= 0)
+            if not len(full):
+                break
+            k = min(4 * k, ensemble.n_labels)
+            part = SparseRows(*take_rows(rows[:3], full), rows.n_columns)
+            more = self._search[1].best(part, query._replace(k=k), least, threads)
+            wider = ((0, 0), (0, k - ids.shape[1]))
+            ids, probabilities = np.pad(ids, wider, constant_values=-1), np.pad(probabilities, wider)
+            ids[full], probabilities[full], is_exact[full] = more
+        is_label = ids >= 0
+        indptr = pointers(is_label.sum(axis=1))
+        return SparseRows(indptr, ids[is_label], probabilities[is_label], ensemble.n_labels), is_exact
+
     def metadata(self) -> dict[str, Any]:
         return {"kind": self.kind, "measure": self.measure, "k": self.k}
 
@@ -55,7 +88,7 @@ class Rule(ABC):
 
 
 class RankingRule(Rule):
-    """The k labels of the highest weight · probability + summand."""
+    """The k labels of the highest weight · probability + summand, but none that is worth nothing."""
 
     kind, tensor_names = "ranking", ("weight", "summand")
 
@@ -63,26 +96,19 @@ class RankingRule(Rule):
         self, measure: str, k: int, weight: NDArray[np.float32], summand: NDArray[np.float32]
     ) -> None:
         self.measure, self.k, self.weight, self.summand = measure, k, weight, summand
-        self._search: tuple[Ensemble, WeightedSearch] | None = None
 
     @property
     def arrays(self) -> tuple[NDArray[np.float32], ...]:
         return self.weight, self.summand
 
     def decide(self, ensemble: Ensemble, rows: SparseRows, query: Query, threads: int) -> Decided:
-        if query.beam != NO_BEAM:
-            raise ParameterError("a rule has no effect with search=beam: use another search, or rule none")
-        asked = query._replace(k=min(query.k or self.k, ensemble.n_labels))
-        if self._search is None or self._search[0] is not ensemble:
-            self._search = ensemble, WeightedSearch(ensemble, self.weight, self.summand)
-        ids, probabilities, is_exact = self._search[1].best(rows, asked, threads)
-        is_kept = (ids >= 0) & (probabilities >= query.threshold)
-        indptr = pointers(is_kept.sum(axis=1))
-        return SparseRows(indptr, ids[is_kept], probabilities[is_kept], ensemble.n_labels), is_exact
+        asked = query._replace(k=query.k or self.k)
+        found, is_exact = self._best(0.0, ensemble, rows, asked, threads)
+        return keep_entries(found, found.values >= query.threshold), is_exact
 
     def choose(self, ids: NDArray[Any], probabilities: NDArray[Any]) -> NDArray[np.bool_]:
         values = np.where(ids >= 0, self.weight[ids] * probabilities + self.summand[ids], -np.inf)
-        return best_of_columns(values, self.k) & (ids >= 0)
+        return best_of_columns(values, self.k) & (values > 0.0)
 
 
 class ThresholdRule(Rule):
@@ -97,30 +123,93 @@ class ThresholdRule(Rule):
     def arrays(self) -> tuple[NDArray[np.float32], ...]:
         return (self.threshold,)
 
+    def _worth(self) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        return np.float32(1.0) / self.threshold, np.zeros_like(self.threshold)
+
     def metadata(self) -> dict[str, Any]:
         return {**super().metadata(), "at_least": self.at_least}
 
     def decide(self, ensemble: Ensemble, rows: SparseRows, query: Query, threads: int) -> Decided:
-        least = max(float(self.threshold.min()), float(query.threshold))
-        found = above_of_rows(
-            ensemble, rows, query._replace(k=ALL, threshold=np.float32(least), beam=NO_BEAM), threads
-        )
-        found = keep_entries(found, found.values >= self.threshold[found.indices])
+        asked = query._replace(k=ALL, is_bounded=False)
+        found, is_exact = self._best(
+            1.0 - 1e-5, ensemble, rows, asked, threads
+        )  # lower, as values are rounded
+        least = np.maximum(self.threshold, query.threshold)
+        found = keep_entries(found, found.values >= least[found.indices])
         if self.at_least:
             found = _with_best(found, ensemble, rows, query, threads)
-        order = np.lexsort(
-            (found.indices, -found.values, np.repeat(np.arange(found.n_rows), np.diff(found.indptr)))
-        )
+        order = np.lexsort((found.indices, -found.values, rows_of(found)))
         found = found._replace(indices=found.indices[order], values=found.values[order])
         places = np.arange(len(order)) - np.repeat(found.indptr[:-1], np.diff(found.indptr))
         found = found if query.k == ALL else keep_entries(found, places < query.k)
-        return found, np.ones(rows.n_rows, np.bool_)
+        return found, is_exact
 
     def choose(self, ids: NDArray[Any], probabilities: NDArray[Any]) -> NDArray[np.bool_]:
         chosen = (probabilities >= self.threshold[ids]) & (ids >= 0)
         if self.at_least:
             chosen[:, 0] |= (ids[:, 0] >= 0) & ~chosen.any(axis=1)
         return chosen
+
+
+class ExpectedRule(Rule):
+    """So many of a row's labels that the F1 of the row is expected to be the highest.
+
+    A label is right with the probability q = weight · probability + summand. The first t labels by q are
+    expected to have an F1 of about 2 (sum of their q) / (t + sum of all q): so a label is one of them as long
+    as its q is above half of the F1 of those before it.
+    """
+
+    kind, tensor_names, k = "expected-f1", ("weight", "summand"), ALL
+
+    def __init__(self, measure: str, weight: NDArray[np.float32], summand: NDArray[np.float32]) -> None:
+        self.measure, self.weight, self.summand = measure, weight, summand
+
+    @property
+    def arrays(self) -> tuple[NDArray[np.float32], ...]:
+        return self.weight, self.summand
+
+    def decide(self, ensemble: Ensemble, rows: SparseRows, query: Query, threads: int) -> Decided:
+        asked = query._replace(k=ALL, is_bounded=False)
+        found, is_exact = self._best(_LEAST_SHARE, ensemble, rows, asked, threads)
+        found = keep_entries(found, found.values >= _LEAST_PROBABILITY)
+        found = _with_best(found, ensemble, rows, query, threads)
+        shares = self._shares(found.indices, found.values)
+        order = np.lexsort((found.indices, -shares, rows_of(found)))
+        found = found._replace(indices=found.indices[order], values=found.values[order])
+        taken = expected_best(found.indptr, shares[order], query.k) & (found.values >= query.threshold)
+        return keep_entries(found, taken), is_exact
+
+    def _shares(self, ids: NDArray[Any], probabilities: NDArray[Any]) -> NDArray[np.float64]:
+        """How often labels are right."""
+        line = self.weight[ids].astype(np.float64) * probabilities + self.summand[ids]
+        is_possible = (ids >= 0) & (probabilities >= _LEAST_PROBABILITY) & (line > _LEAST_SHARE)
+        return np.where(is_possible, np.clip(line, 0.0, 1.0), 0.0)
+
+    def choose(self, ids: NDArray[Any], probabilities: NDArray[Any]) -> NDArray[np.bool_]:
+        shares = self._shares(ids, probabilities)
+        order = np.argsort(-shares, axis=1, kind="stable")
+        indptr = np.arange(len(ids) + 1, dtype=np.int64) * ids.shape[1]
+        taken = expected_best(indptr, np.take_along_axis(shares, order, 1).ravel()).reshape(ids.shape)
+        chosen = np.zeros(ids.shape, np.bool_)
+        np.put_along_axis(chosen, order, taken, axis=1)
+        return chosen & (ids >= 0)
+
+
+def expected_best(indptr: NDArray[np.int64], shares: NDArray[np.float64], k: int = ALL) -> NDArray[np.bool_]:
+    """Which of each row's labels, the surest first, are worth more than half of the F1 of those before."""
+    lengths = np.diff(indptr)
+    rows = np.repeat(np.arange(len(lengths)), lengths)
+    sums = np.concatenate([[0.0], np.cumsum(shares)])
+    before = sums[:-1] - sums[indptr[:-1]][rows]
+    places = np.arange(len(rows)) - indptr[rows]
+    whole = places + (sums[indptr[1:]] - sums[indptr[:-1]])[rows]
+    taken = (places == 0) | (shares * whole > before)
+    return taken if k == ALL else taken & (places < k)
+
+
+def rows_of(found: SparseRows) -> NDArray[np.int64]:
+    """The number of the row of each entry."""
+    return np.repeat(np.arange(found.n_rows), np.diff(found.indptr))
 
 
 def _with_best(
@@ -131,14 +220,16 @@ def _with_best(
     empty = np.flatnonzero(lengths == 0)
     if not len(empty):
         return found
-    ids, probabilities, _ = best_of_rows(ensemble, rows, query._replace(k=1, beam=NO_BEAM), threads)
-    empty = empty[ids[empty, 0] >= 0]
+    part = SparseRows(*take_rows(rows[:3], empty), rows.n_columns)
+    ids, probabilities, _ = best_of_rows(ensemble, part, query._replace(k=1, beam=NO_BEAM), threads)
+    is_found = ids[:, 0] >= 0
+    empty, ids, probabilities = empty[is_found], ids[is_found, 0], probabilities[is_found, 0]
     lengths[empty] = 1
     places = found.indptr[empty]
     return SparseRows(
         pointers(lengths),
-        np.insert(found.indices, places, ids[empty, 0]),
-        np.insert(found.values, places, probabilities[empty, 0]),
+        np.insert(found.indices, places, ids),
+        np.insert(found.values, places, probabilities),
         found.n_columns,
     )
 
@@ -170,7 +261,7 @@ def rule_from_saved(metadata: Any, tensors: Mapping[str, NDArray], n_labels: int
     is_text = isinstance(measure, str) and len(measure) <= _MOST_TEXT and measure.isprintable()
     if not is_text or type(k) is not int or not 0 <= k <= 1_000_000:
         raise CorruptedModelError(f"the rule is {show(metadata)}, which names no measure and k")
-    names = {each.kind: each for each in (RankingRule, ThresholdRule)}
+    names = {each.kind: each for each in (RankingRule, ThresholdRule, ExpectedRule)}
     if kind not in names:
         raise CorruptedModelError(f"the rule is of kind {show(kind)}, which is none of {', '.join(names)}")
     arrays = [
@@ -180,6 +271,8 @@ def rule_from_saved(metadata: Any, tensors: Mapping[str, NDArray], n_labels: int
         raise CorruptedModelError("the rule has numbers that are not finite, or weights below 0")
     if names[kind] is RankingRule:
         return RankingRule(measure, max(k, 1), *arrays)
+    if names[kind] is ExpectedRule:
+        return ExpectedRule(measure, *arrays)
     at_least = metadata["at_least"]
     if at_least not in (0, 1) or not arrays[0].min() > 0.0:
         raise CorruptedModelError("the rule has thresholds that are not above 0")

@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from labeltree.decisions.fitting import N_CANDIDATES, Judged, UnreachableGoal, fit_rule
+from labeltree.decisions.fitting import N_CANDIDATES, fit_rule
 from labeltree.decisions.goals import Goal
+from labeltree.decisions.judged import Judged
 from labeltree.decisions.rule import Rule, best_of_columns
+from labeltree.decisions.thresholds import UnreachableGoal
 from labeltree.features.reading import DataSet
 from labeltree.metrics.matching import Matched
 from labeltree.query import SET_THRESHOLD, make_query
@@ -19,7 +21,6 @@ from labeltree.wording import align
 if TYPE_CHECKING:
     from labeltree.model import Model
 
-_BLOCK = 10  # rows that stand together are often alike: they go to the same half
 _SHOWN = ("p", "psp", "micro-f1", "instance-f1", "macro-f1", "macro-recall", "coverage", "hamming")
 _SHOWN_OF_SETS = (
     "micro-precision",
@@ -54,25 +55,37 @@ class Tuned(NamedTuple):
 
 
 def tune_rule(model: Model, data: DataSet, goal: Goal, threads: int) -> Tuned:
-    """Fit a rule to all rows; and to one half each, to see what it gives the other."""
+    """On rows that the model was not trained on."""
     data.counts("tune")
-    n_most = min(model.n_labels, max(N_CANDIDATES, 4 * goal.k))
-    query = make_query(n_most)
-    ids, probabilities, _ = model.best(data.rows, query, threads)
-    matched = Matched(ids, data.labels, (n_most,))
-    rows = Judged(ids, probabilities, matched.hits, data.labels, model.label_counts, model.n_examples)
-    half = (np.arange(len(ids)) // _BLOCK) % 2 if len(ids) >= 4 * _BLOCK else np.arange(len(ids)) % 2
-    plain = _plain(goal, rows)
-    chosen = np.zeros(ids.shape, np.bool_)
-    for side in (0, 1):
-        own, others = np.flatnonzero(half == side), np.flatnonzero(half != side)
-        with suppress(
-            UnreachableGoal
-        ):  # what half of the rows cannot show, all of them may: nothing is given
-            rule = fit_rule(goal, rows.part(own))
-            chosen[others] = rule.choose(ids[others], probabilities[others])
+    n_most = n_candidates(goal, model.n_labels)
+    ids, probabilities, _ = model.best(data.rows, make_query(n_most), threads)
+    hits, counts = Matched(ids, data.labels, (n_most,)).hits, model.label_counts
+    return tune_judged(goal, Judged(ids, probabilities, hits, data.labels, counts, counts, model.n_examples))
+
+
+def n_candidates(goal: Goal, n_labels: int) -> int:
+    """How many labels of a row a rule may choose of while it is fitted."""
+    return min(n_labels, max(N_CANDIDATES, 4 * goal.k))
+
+
+def tune_judged(goal: Goal, rows: Judged) -> Tuned:
+    """Fit a rule to all rows; and to one half each, to see what it gives the other."""
+    plain = _mean([others.scores(_plain(goal, others), goal.k) for _, others in rows.halves()])
+    tuned = _mean([_scores_of_others(goal, own, others) for own, others in rows.halves()])
     title = f"top {goal.k}" if goal.k else f"p>={SET_THRESHOLD:g}"
-    return Tuned(fit_rule(goal, rows), rows.scores(plain, goal.k), rows.scores(chosen, goal.k), title)
+    return Tuned(fit_rule(goal, rows), plain, tuned, title)
+
+
+def _scores_of_others(goal: Goal, own: Judged, others: Judged) -> dict[str, float]:
+    """Of a rule that is fitted to half of the rows, on the other half."""
+    chosen = np.zeros(others.ids.shape, np.bool_)
+    with suppress(UnreachableGoal):  # what half of the rows cannot show, all of them may: nothing is given
+        chosen = fit_rule(goal, own).choose(others.ids, others.probabilities)
+    return others.scores(chosen, goal.k)
+
+
+def _mean(scores: list[dict[str, float]]) -> dict[str, float]:
+    return {key: sum(each[key] for each in scores) / len(scores) for key in scores[0]}
 
 
 def _plain(goal: Goal, rows: Judged) -> NDArray[np.bool_]:

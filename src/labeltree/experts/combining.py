@@ -29,6 +29,7 @@ _ROWS_AT_ONCE = 512
 class Combined(NamedTuple):
     experts: list[Expert]  # those that were trained, or variants of them
     combination: Combination
+    judges: Sequence[Expert] = ()  # the same, trained without the held-out rows; none where there are none
 
 
 def combine(trained: Sequence[Trained], held_out: HeldOut, pool: Pool) -> Combined:
@@ -48,11 +49,11 @@ def combine(trained: Sequence[Trained], held_out: HeldOut, pool: Pool) -> Combin
 
 def _combine(trained: Sequence[Trained], held_out: HeldOut, pool: Pool) -> Combined:
     experts = [each.expert for each in trained]
+    judges = [each.without_held_out for each in trained if each.without_held_out is not None]
     if len(experts) == 1 and experts[0].is_calibrated:
-        return Combined(experts, equal_weights(1))
+        return Combined(experts, equal_weights(1), judges)
     groups = _groups(experts)
     usual = _usual_shares(experts, groups)
-    judges = [each.without_held_out for each in trained if each.without_held_out is not None]
     if not len(held_out.numbers) or len(judges) < len(experts):
         return Combined(experts, Combination(_weights(groups, usual)))
     evidence = _gather(judges, held_out, pool)
@@ -65,10 +66,12 @@ def _combine(trained: Sequence[Trained], held_out: HeldOut, pool: Pool) -> Combi
         chosen = choose_cases(cases, others, shares)
         if chosen is not None:
             experts[number], cases = experts[number].variants[chosen], others[chosen]
+            judges[number] = judges[number].variants[chosen]
             shares = fit_shares(cases, usual, must_pay)
     k = min(LABELS_PER_ROW, experts[0].n_labels)
     ids, best = best_per_row(cases.labels, cases.average(shares), k)
-    return Combined(experts, Combination(_weights(groups, shares), bent_map_of_found(ids, best, held_out)))
+    combination = Combination(_weights(groups, shares), bent_map_of_found(ids, best, held_out))
+    return Combined(experts, combination, judges)
 
 
 def _with_variants(judges: Sequence[Expert], groups: NDArray[np.int64]) -> list[int]:

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from labeltree.features.text import ShortText
 
 _NO_THRESHOLD = np.float32(0.0)
-_NO_VOTES = np.empty(0, np.int32), np.empty(0, np.float64)
 
 
 class Ensemble:
@@ -58,7 +57,7 @@ class Ensemble:
         if self.single is not None:
             return self.single.topk(arrays, query, out_ids, out_probabilities)
         if self.trees is not None and query.beam == NO_BEAM:
-            return self.trees.topk(arrays, self._votes(arrays), query, out_ids, out_probabilities)
+            return self.trees.topk(arrays, self.votes(arrays), query, out_ids, out_probabilities)
         return self._topk_of_any(arrays, query, out_ids, out_probabilities)
 
     def _topk_of_lists(
@@ -67,7 +66,7 @@ class Ensemble:
         """Where all experts list their labels there is nothing to search."""
         from labeltree.kernels.search.answer import best_of_votes
 
-        votes = [read_only(array) for array in self._votes(arrays)]
+        votes = [read_only(array) for array in self.votes(arrays)]
         map_of_average = read_only(np.ascontiguousarray(self.combination.map, np.float64))
         labels, left_out = np.arange(self.n_labels, dtype=np.int32), np.zeros(self.n_labels, np.int32)
         if self.allowed is not None:
@@ -165,17 +164,22 @@ class Ensemble:
                 total += self.combination.weights[number] * probabilities[number].astype(np.float64)
         return ((sums[0] + sums[1]) / self.total_weight).astype(np.float32).astype(np.float64)
 
-    def _votes(self, arrays: Arrays) -> Votes:
+    def votes(self, arrays: Arrays) -> Votes:
         """What the experts say that list all their labels, with their weights."""
         n_rows = len(arrays[0]) - 1
         if not self._listed:
-            return np.zeros(n_rows + 1, np.int64), *_NO_VOTES
+            return no_votes(n_rows)
         weight, expert = self._listed[0]
         lengths, ids, probabilities = expert.nonzero(arrays)
         votes = pointers(lengths), ids, weight * probabilities.astype(np.float64)
         for weight, expert in self._listed[1:]:
             votes = _with_list(votes, weight, expert.nonzero(arrays))
         return votes
+
+
+def no_votes(n_rows: int) -> Votes:
+    """Of rows that no expert lists labels for."""
+    return np.zeros(n_rows + 1, np.int64), np.empty(0, np.int32), np.empty(0, np.float64)
 
 
 def _with_list(votes: Votes, weight: float, found: Above) -> Votes:

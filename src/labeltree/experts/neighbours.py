@@ -143,7 +143,8 @@ class NeighboursExpert(ListingExpert):
         similarity = sums / ONE
         votes = similarity**self.power * self._fields["weight"][rows]
         has_label = np.zeros(len(rows), np.bool_)
-        return SimilarRows(rows, similarity, votes / votes.sum(), has_label, shared / sums[:, None])
+        shared_parts, of_rows = shared / sums[:, None], (self.index.label_start, self.index.labels)
+        return SimilarRows(rows, similarity, votes / votes.sum(), has_label, shared_parts, *of_rows)
 
     def _scratch(self) -> NDArray[np.int64]:
         """The table of this thread's memory: as many places as there are rows would take too long to make."""

@@ -1,8 +1,9 @@
 """The labels of the highest a·P + b, exactly, with a weight a and a summand b of each label.
 
-Each tree gives its best labels as if it were alone; these and all that are listed are scored by all experts.
-A label that no tree gives has, where no list has it, an average of at most the trees' share of its largest
-probability: so it is worth at most what the last label is worth that a tree gave.
+One tree, with all that is listed, is searched by a kernel. Of several each gives its best labels as if it
+were alone; these and all that are listed are scored by all experts. A label that no tree gives has, where no
+list has it, an average of at most the trees' share of its largest probability: so it is worth at most what
+the last label is worth that a tree gave.
 """
 
 from __future__ import annotations
@@ -14,17 +15,19 @@ from numpy.typing import NDArray
 
 from labeltree.data.rows import Arrays, SparseRows, distinct_labels, read_only, take_rows
 from labeltree.experts.by_rows import by_rows, part_of
-from labeltree.experts.ensemble import Ensemble
+from labeltree.experts.combined_trees import Votes
+from labeltree.experts.ensemble import Ensemble, no_votes
 from labeltree.experts.expert import Found, Labels, empty_found
 from labeltree.experts.tree_expert import TreeExpert
 from labeltree.query import Query
 
 
-class NodeWeights(NamedTuple):
-    """For the kernel: the largest weight and summand below each node of a tree."""
+class _Values(NamedTuple):
+    """For the kernel, as its ``Weights`` has them."""
 
     weight: NDArray[np.float32]
     summand: NDArray[np.float32]
+    bounds: NDArray[np.float32]
 
 
 class WeightedSearch:
@@ -34,31 +37,46 @@ class WeightedSearch:
         """``weight`` and ``summand`` are those of the labels, weights at least 0."""
         self._ensemble, self._weight, self._summand = ensemble, weight, summand
         combination = ensemble.combination
-        of_searched = float(combination.weights[ensemble.searched].sum())
-        self._share = 1.0 if ensemble.single is not None else of_searched / ensemble.total_weight
+        self._shares = 1.0, 1.0  # of the trees, and the total that it is of
+        if ensemble.single is None:
+            self._shares = float(combination.weights[ensemble.searched].sum()), ensemble.total_weight
         self._map = read_only(np.ascontiguousarray(combination.map, np.float64))
         self._searched = [ensemble.experts[number] for number in ensemble.searched]
         self._by_summand = np.lexsort((np.arange(len(summand)), -summand)).astype(np.int32)
         if ensemble.allowed is not None:
             self._by_summand = self._by_summand[ensemble.allowed[self._by_summand]]
-        self._is_tree = all(expert.searched_with is not None for expert in self._searched)
-        trees = cast("list[TreeExpert]", self._searched) if self._is_tree else []
-        self._trees = [
-            (expert, NodeWeights(*(read_only(expert.tree.most_below(each)) for each in (weight, summand))))
-            for expert in trees
-        ]
+        is_tree = all(expert.searched_with is not None for expert in self._searched)
+        trees = cast("list[TreeExpert]", self._searched) if is_tree else []
+        self._trees = [(expert, self._values_of(expert)) for expert in trees]
 
-    def best(self, rows: SparseRows, query: Query, threads: int) -> Found:
-        """The best labels of each row with their probabilities, ordered by what they are worth."""
+    def _values_of(self, expert: TreeExpert) -> _Values:
+        from labeltree.kernels.search.weighted import KNOTS
+
+        weight, summand = (read_only(np.ascontiguousarray(each)) for each in (self._weight, self._summand))
+        bounds = [expert.tree.most_below(self._weight * np.float32(p) + self._summand) for p in KNOTS]
+        return _Values(weight, summand, read_only(np.ascontiguousarray(np.stack(bounds, axis=1))))
+
+    def best(self, rows: SparseRows, query: Query, least: float, threads: int) -> Found:
+        """The k best labels of each row that are worth more than ``least``, with their probabilities, ordered
+        by what they are worth; -1 and 0 where there are fewer."""
         ids, probabilities, is_exact = found = empty_found(rows.n_rows, query.k)
+        is_one = len(self._trees) == 1 == len(self._searched)
 
         def find(part: slice) -> None:
-            ids[part], probabilities[part], is_exact[part] = self._best(part_of(rows, part), query)
+            arrays = part_of(rows, part)
+            if is_one:
+                own, _, *others = self._of_tree(
+                    0, arrays, self._ensemble.votes(arrays), query, query.k, least
+                )
+            else:
+                own, *others = self._of_any(arrays, query, least)
+            ids[part], (probabilities[part], is_exact[part]) = own, others
 
         by_rows(find, rows.n_rows, threads)
         return found
 
-    def _best(self, arrays: Arrays, query: Query) -> Found:
+    def _of_any(self, arrays: Arrays, query: Query, least: float) -> Found:
+        """By Fagin's threshold algorithm."""
         n_rows, n_labels = len(arrays[0]) - 1, len(self._by_summand)
         ids, probabilities, is_exact = found = empty_found(n_rows, query.k)
         open_rows = np.arange(n_rows)
@@ -68,13 +86,14 @@ class WeightedSearch:
             part = take_rows(arrays, open_rows)
             labels, bound, is_proven = self._candidates(part, query, depth)
             marginals = self._ensemble.score(part, labels, query)
-            values = self._weight[labels[1]].astype(np.float64) * marginals + self._summand[labels[1]]
-            places = _best_places(labels, values.astype(np.float32), query.k)
-            is_found = places >= 0
-            last = np.where(is_found[:, -1], values[places[:, -1]].astype(np.float32), -np.inf)
+            exact = self._weight[labels[1]].astype(np.float64) * marginals + self._summand[labels[1]]
+            values = exact.astype(np.float32)
+            places = _best_places(labels, values, query.k)
+            is_found = (places >= 0) & (np.append(values, 0)[places] > least)
+            last = np.where(places[:, -1] >= 0, values[places[:, -1]], -np.inf)
             # A little more than the bound, as probabilities are rounded in another order.
             higher = bound + 1e-5 * np.abs(np.where(np.isfinite(bound), bound, 0.0))
-            done = (last >= higher) | ~is_proven | (depth == n_labels)
+            done = (last >= higher) | (higher < least) | ~is_proven | (depth == n_labels)
             chosen = open_rows[done]
             ids[chosen] = np.where(is_found, labels[1][places], -1)[done]
             probabilities[chosen] = np.where(is_found, marginals[places], 0.0)[done]
@@ -94,8 +113,8 @@ class WeightedSearch:
                 lengths, listed, _ = expert.nonzero(arrays)
                 rows.append(np.repeat(np.arange(n_rows), lengths))
                 ids.append(listed)
-        for tree, weights in self._trees:
-            found, values, is_exact = self._of_tree(tree, weights, arrays, query, depth)
+        for number in range(len(self._trees)):
+            found, values, _, is_exact = self._of_tree(number, arrays, no_votes(n_rows), query, depth)
             if len(self._trees) > 1:  # of one tree others are worth no more than what it gave itself
                 bound = np.maximum(bound, values[:, -1])
             is_proven &= is_exact
@@ -111,18 +130,17 @@ class WeightedSearch:
         return (indptr, merged), bound, is_proven
 
     def _of_tree(
-        self, tree: TreeExpert, weights: NodeWeights, arrays: Arrays, query: Query, depth: int
-    ) -> Found:
-        n_rows = len(arrays[0]) - 1
-        out = (
-            np.empty((n_rows, depth), np.int32),
-            np.empty((n_rows, depth), np.float32),
-            np.empty(n_rows, np.bool_),
-        )
-        given = [read_only(array) for array in arrays]
-        how = *weights, self._share, self._map, depth, query._replace(k=depth).budget
-        tree.kernels_for(query).weighted(tree.table, *given, *how, *out)
-        return out
+        self, number: int, arrays: Arrays, votes: Votes, query: Query, depth: int, least: float = -np.inf
+    ) -> tuple[NDArray[np.int32], NDArray[np.float32], NDArray[np.float32], NDArray[np.bool_]]:
+        """Labels, what they are worth, their probabilities; and where that is proven."""
+        tree, values = self._trees[number]
+        shape = len(arrays[0]) - 1, depth
+        out = np.empty(shape, np.int32), np.empty(shape, np.float32), np.empty(shape, np.float32)
+        is_exact = np.empty(shape[0], np.bool_)
+        given = [read_only(array) for array in (*arrays, *votes)]
+        how = *values, *self._shares, self._map, depth, np.float32(least), query._replace(k=depth).budget
+        tree.kernels_for(query).weighted(tree.table, *given, *how, *out, is_exact)
+        return *out, is_exact
 
 
 def _best_places(labels: Labels, values: NDArray[np.float32], k: int) -> NDArray[np.int64]:

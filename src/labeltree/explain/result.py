@@ -40,6 +40,7 @@ class Neighbour(NamedTuple):
     similarity: float
     vote: float  # its part of all votes
     has_label: bool
+    labels: tuple[str, ...]  # all that it has
     terms: list[Term]  # the parts of the similarity: what both rows have
 
 
@@ -90,9 +91,17 @@ class ExpertPart:
             return []
         numbers = zip(found.rows.tolist(), found.similarity.tolist(), found.votes.tolist(), strict=True)
         return [
-            Neighbour(*of_row, bool(found.has_label[place]), self.row.terms(found.shared[place]))
+            Neighbour(
+                *of_row,
+                bool(found.has_label[place]),
+                self._names_of(found.labels_of(place)),
+                self.row.terms(found.shared[place]),
+            )
             for place, of_row in enumerate(numbers)
         ]
+
+    def _names_of(self, labels: NDArray[np.int32]) -> tuple[str, ...]:
+        return tuple(self.names.labels[label] for label in labels.tolist())
 
     def to_dict(self, n_terms: int) -> dict[str, Any]:
         told: dict[str, Any] = {

@@ -17,8 +17,12 @@ def utility(
     support: Sequence[float],
     measures: Mapping[str, float],
     k: int,
+    inverse: Sequence[float] = (),
 ) -> float:
-    """The mixture of measures that is expected, times the number of labels; ``measures`` are coefficients."""
+    """The mixture of measures that is expected, times the number of labels; ``measures`` are coefficients.
+
+    ``inverse`` are what hits count for "psp": inverse propensities, relative to the most that is possible.
+    """
     n, m = len(candidates), len(support)
     hits, predicted, missed = [0.0] * m, [0] * m, [1.0] * m
     for row, chosen in zip(candidates, sets, strict=True):
@@ -43,6 +47,7 @@ def utility(
             for j in labels
         ),
         "coverage": sum(1.0 - missed[j] for j in labels),
+        "psp": sum(weight * hits[j] for j, weight in enumerate(inverse)),
     }
     return math.fsum(factor * values[name] for name, factor in measures.items())
 
@@ -54,17 +59,18 @@ def ascend(
     measures: Mapping[str, float],
     k: int,
     order: Sequence[int],
+    inverse: Sequence[float] = (),
 ) -> list[set[int]]:
     """One pass: each row in ``order`` gets the k labels of the largest gains, given the other rows' sets;
     with k 0 all that gain something."""
     sets = [set(each) for each in sets]
     for row in order:
         sets[row] = set()
-        base = utility(candidates, sets, support, measures, k)
+        base = utility(candidates, sets, support, measures, k, inverse)
         gains = []
         for place, (label, _) in enumerate(candidates[row]):
             sets[row] = {label}
-            gains.append((base - utility(candidates, sets, support, measures, k), place, label))
+            gains.append((base - utility(candidates, sets, support, measures, k, inverse), place, label))
         best = sorted(gains)[:k] if k else [each for each in gains if each[0] < 0.0]
         sets[row] = {label for _, _, label in best}
     return sets

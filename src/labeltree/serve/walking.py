@@ -16,6 +16,7 @@ from labeltree.serve.problems import Problem
 from labeltree.serve.schemas import ModelName, Number
 from labeltree.tree import LabelTree
 
+MOST_PARTS = 40
 Place = Annotated[int, Meta(ge=0, le=MOST_IDS)]
 
 
@@ -37,6 +38,7 @@ class TreeNode(Struct):
     n_labels: int
     rows: int  # of all labels below it, summed
     n_children: int
+    parts: list[int] = []  # the same of its children, as far as they are told, the largest first
 
 
 class TreeAnswer(Struct):
@@ -74,13 +76,15 @@ class TreeWalk:
             path.insert(0, int(tree.parent[path[0]]))
         return TreeAnswer(
             [self._node(tree, rows, each) for each in path],
-            [self._node(tree, rows, each) for each in shown.tolist()],
+            [self._node(tree, rows, each, MOST_PARTS) for each in shown.tolist()],
             len(children), asked.tree, name,
         )  # fmt: skip
 
-    def _node(self, tree: LabelTree, rows: NDArray[np.int64], node: int) -> TreeNode:
+    def _node(self, tree: LabelTree, rows: NDArray[np.int64], node: int, n_parts: int = 0) -> TreeNode:
         labels, n_labels = self._names.typical(tree, node)
-        return TreeNode(node, list(labels), n_labels, int(rows[node]), int(tree.n_children[node]))
+        below = slice(tree.first_child[node], tree.first_child[node] + tree.n_children[node])
+        parts = np.sort(rows[below] if n_parts else rows[:0])[::-1][:n_parts].tolist()
+        return TreeNode(node, list(labels), n_labels, int(rows[node]), int(tree.n_children[node]), parts)
 
     def _rows_below(self, number: int) -> NDArray[np.int64]:
         """(n_nodes,) training rows of the labels below each node; kept, for a walk has many steps."""

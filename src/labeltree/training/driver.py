@@ -14,11 +14,10 @@ from labeltree.data.files import are_files, find_files
 from labeltree.data.formats import Reading
 from labeltree.data.memory import row_weights
 from labeltree.data.rows import TrainingRows
+from labeltree.decisions.goals import Goal, parse_goal
 from labeltree.errors import DataError, ParameterError, WorkDirError, show
 from labeltree.experts import EXPERTS
-from labeltree.experts.combination import Combination
-from labeltree.experts.combining import combine
-from labeltree.experts.expert import Expert
+from labeltree.experts.combining import Combined, combine
 from labeltree.experts.held_out import hold_out
 from labeltree.experts.job import Callback, TrainingJob, stage
 from labeltree.model import Model
@@ -41,6 +40,7 @@ from labeltree.training.means import Means, open_means
 from labeltree.training.needs import Estimate, estimate_needs
 from labeltree.training.parsing import can_read_in_parts, read_in_parts
 from labeltree.training.progress import listeners
+from labeltree.training.tuning import check_held_out, tune_on_held_out
 from labeltree.trees import BUILDERS, FROM_FILE, check_tree
 
 
@@ -64,6 +64,7 @@ def train(
     work_dir: str | os.PathLike[str] | None = None,
     max_memory: str | int | None = None,
     client: Any = None,
+    tune_for: str | None = None,
     **parameters: Any,
 ) -> Model:
     """Train a model on files, or on texts or vectors with their labels.
@@ -80,7 +81,8 @@ def train(
     thread; what it raises ends the training.
     ``progress=True`` shows the bar of the command line on a terminal or in a notebook, and lines elsewhere.
     Stages are logged as "labeltree". ``card`` are facts to keep with the model, such as
-    ``{"licence": "CC0-1.0"}``.
+    ``{"licence": "CC0-1.0"}``. With ``tune_for``, such as ``"macro-f1@5"``, the model gets a rule for that
+    measure, tuned on rows that were held out at first; ``model.tuned`` says what it gains.
 
     ``work_dir`` is a folder for data larger than memory, and for what is finished: the same call goes on
     there after it was ended, however that was. It stays until someone removes it. With ``max_memory``, such
@@ -91,6 +93,7 @@ def train(
     config, given = merge_config(config, preset, parameters)
     check_choices(config)
     card = check_card({} if card is None else card)
+    goal = None if tune_for is None else parse_goal(tune_for)
     _check_listeners(callback, progress)
     reading = Reading(format, text_column, labels_column, label_separator)
     source = Source(X, Y, label_names, sample_weight, reading, skip_bad_lines)
@@ -101,7 +104,7 @@ def train(
         listeners(callback, bar=progress) as report,
     ):
         prepared = prepare(source, AskedConfig(config, given), means, report)
-        return train_prepared(prepared, card)
+        return train_prepared(prepared, card, goal)
 
 
 def _check_cluster(client: Any, config: Config, work_dir: Any) -> None:
@@ -149,15 +152,26 @@ def prepare(source: Source, asked: AskedConfig, means: Means, report: Callback) 
     return Prepared(data, job)
 
 
-def train_prepared(prepared: Prepared, card: Mapping[str, str]) -> Model:
+def train_prepared(prepared: Prepared, card: Mapping[str, str], goal: Goal | None = None) -> Model:
     data, job = prepared
+    if goal is not None:
+        check_held_out(job)
+    combined = train_experts(job)
+    model = make_model(data, job.config, combined, card)
+    if goal is not None:
+        model.tuned = tune_on_held_out(goal, combined, job, model.label_counts)
+        model.rule = model.tuned.rule
+    return model
+
+
+def train_experts(job: TrainingJob) -> Combined:
+    """All that the config asks for."""
     trained = [each for kind in EXPERTS.values() for each in kind.train(job)]
     if not trained:
         raise DataError(
             "no rows are similar by what only some of them have, so there are no neighbours; use trees=1"
         )
-    combined = combine(trained, job.held_out, job.pool)
-    return _make_model(data, job.config, combined.experts, combined.combination, card)
+    return combine(trained, job.held_out, job.pool)
 
 
 def _read(
@@ -253,19 +267,14 @@ def make_job(data: TrainingData, rows: TrainingRows, config: Config, pool: Pool)
     )
 
 
-def _make_model(
-    data: TrainingData,
-    config: Config,
-    experts: Sequence[Expert],
-    combination: Combination,
-    card: Mapping[str, str],
-) -> Model:
+def make_model(data: TrainingData, config: Config, combined: Combined, card: Mapping[str, str]) -> Model:
+    """Of experts that were trained on the data."""
     counts = np.bincount(data.Y.indices, minlength=len(data.labels)).astype(np.int64)
     if config.tree not in BUILDERS:
         config = dataclasses.replace(config, tree=FROM_FILE)
     model = Model(
         config=config, features=data.features, labels=data.labels, label_counts=counts,
-        n_examples=data.X.n_rows, experts=experts, combination=combination, card=card,
+        n_examples=data.X.n_rows, experts=combined.experts, combination=combined.combination, card=card,
     )  # fmt: skip
     model.skipped_lines, model.skipped_messages = data.bad_lines.skipped, data.bad_lines.messages
     model.unused_rows = data.unused_rows

@@ -31,6 +31,13 @@ class SimilarRows(NamedTuple):
     votes: NDArray[np.float64]  # each row's part of all votes
     has_label: NDArray[np.bool_]
     shared: NDArray[np.float64]  # (n_rows, n_entries) the parts of a similarity that are due to each entry
+    label_start: NDArray[np.int64]  # of all training rows: where their labels begin ...
+    labels: NDArray[np.int32]  # ... in these
+
+    def labels_of(self, place: int) -> NDArray[np.int32]:
+        """Of one of the rows that vote, all labels."""
+        row = self.rows[place]
+        return self.labels[self.label_start[row] : self.label_start[row + 1]]
 
 
 class Leaves(NamedTuple):

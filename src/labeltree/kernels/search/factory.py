@@ -100,12 +100,15 @@ def make_kernels(kind: str, nodes_at: Callable[..., Any], link: Any) -> Kernels:
 
     @kernel_of(kind, link)
     def weighted(
-        table, indptr, indices, values, weight, summand, share, map, k, budget,
-        out_ids, out_values, out_exact,
+        table, indptr, indices, values, vote_indptr, vote_ids, votes, weight, summand, bounds, share, total,
+        map, k, least, budget, out_ids, out_values, out_probabilities, out_exact,
     ):  # fmt: skip
         """:func:`.weighted.search_weighted`."""
         nodes, rows = nodes_at(table, indices, values), (indptr, indices, values)
-        weights = Weights(weight, summand, share, map)
-        search_weighted(nodes, link, *rows, weights, k, budget, out_ids, out_values, out_exact)
+        lists, weights = (vote_indptr, vote_ids, votes), Weights(weight, summand, bounds, share, total, map)
+        search_weighted(
+            nodes, link, rows, lists, weights, k, least, budget, out_ids, out_values, out_probabilities,
+            out_exact,
+        )  # fmt: skip
 
     return Kernels(topk, topk_row, topk_text, beam, above, labels, combined, weighted)

@@ -1,8 +1,13 @@
-"""Search for the labels of the highest a·P + b, with a weight a and a summand b of each label.
+"""Search for the labels of the highest a·P + b, with a weight a and a summand b of each label, and votes.
 
-As :mod:`.exact` it opens the best node first, but what a node promises is a bound of the labels below it:
-their largest a times the node's probability, and their largest b. Slow twin:
-:func:`labeltree.reference.search.weighted`, and the best k of that.
+As :mod:`.exact` it opens the best node first, but what a node promises is a bound of the labels below it.
+That is what the best of them would be worth if it had the node's probability: a convex function of that,
+which is known at some points, :data:`KNOTS`, and between them at most on a line. Votes are what experts say
+that list all their labels (:mod:`.combined`). Labels that have one are worth at least what their votes alone
+are: that is a bound from the beginning. Those that the search has not met by its end are looked up, unless
+what is known of their paths shows that they are not worth it.
+
+Slow twin: :func:`labeltree.reference.search.weighted`, and the best k of that.
 """
 
 from __future__ import annotations
@@ -12,112 +17,234 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from labeltree.kernels.addresses import borrow
 from labeltree.kernels.jit import inlined
 from labeltree.kernels.search.answer import HIGHER, mapped
-from labeltree.kernels.search.exact import (
-    FIRST_QUEUE,
-    prepare_row,
-    prepared_size,
-    probability_of,
-    score_alone,
-    score_children,
+from labeltree.kernels.search.exact import prepare_row, prepared_size, probability_of, score_alone
+from labeltree.kernels.search.heap import keep_best, pop, push
+from labeltree.kernels.search.known import (
+    IS_FULL,
+    NODES,
+    at_open,
+    climb,
+    make_opened,
+    make_queues,
+    open_node,
 )
-from labeltree.kernels.search.heap import keep_best, pop, push, with_room
 
-_FAR = np.float32(3.0)  # most children's log-probabilities are more than this below their parent's
+KNOTS = (0.0, 0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 1.0)
+_STEPS = 8  # of children's log-probabilities, in whole numbers, below their parent's
 
 
 class Weights(NamedTuple):
-    """Of nodes and labels, and how what a tree says becomes a label's probability."""
+    """Of labels and nodes, and how what a tree says becomes a label's probability."""
 
-    weight: NDArray[np.float32]  # (n_nodes,) at least 0: the largest of the labels below, or of the leaf's
-    summand: NDArray[np.float32]  # (n_nodes,) so
-    share: float  # of the tree's probability in the average ...
-    map: NDArray[np.float64]  # ... and the map of that, see labeltree.experts.combination; or none
+    weight: NDArray[np.float32]  # (n_labels,) at least 0
+    summand: NDArray[np.float32]  # (n_labels,)
+    bounds: NDArray[np.float32]  # (n_nodes, len(KNOTS)) what the best label below is worth at probabilities
+    share: float  # weight of the tree ...
+    total: float  # ... of all experts' together; the average is that of them and the votes, by their weights
+    map: NDArray[np.float64]  # of the average, see labeltree.experts.combination; or none
+
+
+class Best(NamedTuple):
+    """A row's best labels so far, as :func:`.heap.keep_best` makes it, and what is kept between rows."""
+
+    value: NDArray[np.float32]  # (k,)
+    label: NDArray[np.int32]
+    vote: NDArray[np.float64]  # (n_labels,) of the row's labels; negative once they were met
+    ladder: NDArray[np.float32]  # (_STEPS,) probabilities of children, by how far they are below their parent
+    floor: NDArray[np.float32]  # (1,) there are k labels of at least this value, or none lower is wanted
+    size: NDArray[np.int64]  # (1,) labels
 
 
 @inlined
-def search_weighted(nodes, link, indptr, indices, values, weights, k, budget, out_ids, out_values, out_exact):
-    """The k labels of the highest values of each row, best first, of equal ones the lower label.
+def search_weighted(
+    nodes, link, rows, lists, weights, k, least, budget, out_ids, out_values, out_probabilities, out_exact
+):
+    """The k labels of the highest values above ``least`` of each row, best first, of equal ones the lower.
 
     Fills -1 and -inf where there are fewer. A row that has opened ``budget`` nodes ends as soon as it has k
     labels; ``out_exact`` says where they are proven to be the best ones.
     """
-    first_child, n_children, label = nodes.first_child, nodes.n_children, nodes.label
-    weight, summand = weights.weight, weights.summand
-    prepared = np.empty((1, prepared_size(nodes)), np.float32)
-    scores = np.empty(nodes.max_children, np.float32)
-    # What is queued are places of the waiting nodes, which come with their log-probabilities.
-    queue_bound, queue_place = np.empty(FIRST_QUEUE, np.float32), np.empty(FIRST_QUEUE, np.int32)
-    waiting_log, waiting_node = np.empty(FIRST_QUEUE, np.float32), np.empty(FIRST_QUEUE, np.int32)
-    best_value, best_label = np.empty(k, np.float32), np.empty(k, np.int32)
-    for row in range(len(indptr) - 1):
-        prepare_row(nodes, indices, values, indptr[row], indptr[row + 1], prepared)
-        score_alone(nodes, link, np.int32(0), prepared, scores)
-        found, size, n_waiting, n_opened = 0, 0, 0, 0
-        if n_children[0] == 0:
-            value = _value(weight[0], summand[0], _marginal(nodes, weights, scores[0]))
-            found = keep_best(best_value, best_label, found, k, value, label[0])
-        else:
-            waiting_log[0], waiting_node[0], n_waiting = scores[0], 0, 1
-            size = push(queue_bound, queue_place, size, np.float32(np.inf), 0)
-        out_exact[row] = True
-        while size > 0:
-            bound, place = queue_bound[0], queue_place[0]
-            if found == k and bound < -best_value[0]:
-                break
-            if n_opened >= budget and found == k:
-                out_exact[row] = False
-                break
-            size = pop(queue_bound, queue_place, size)
-            n_opened += 1
-            top, node = waiting_log[place], waiting_node[place]
-            first, n = first_child[node], n_children[node]
-            if n_waiting + n > len(queue_bound):
-                queue_bound, queue_place = with_room(queue_bound, queue_place, n)
-                waiting_log, waiting_node = with_room(waiting_log, waiting_node, n)
-            score_children(nodes, link, first, n, prepared, scores)
-            # Two probabilities are enough to tell that most children are too low.
-            near = _marginal(nodes, weights, top)
-            far = _marginal(nodes, weights, top - _FAR)
-            for c in range(n):
-                child, log = first + c, top + scores[c]
-                if n_children[child] < 0:
-                    continue
-                most = far if scores[c] <= -_FAR else near
-                if found == k and _bound(weight[child], summand[child], most) < -best_value[0]:
-                    continue
-                probability = _marginal(nodes, weights, log)
-                if n_children[child] == 0:
-                    value = _value(weight[child], summand[child], probability)
-                    found = keep_best(best_value, best_label, found, k, value, label[child])
-                    continue
-                promised = _bound(weight[child], summand[child], probability)
-                if found < k or promised >= -best_value[0]:
-                    waiting_log[n_waiting], waiting_node[n_waiting] = log, child
-                    size = push(queue_bound, queue_place, size, promised, n_waiting)
-                    n_waiting += 1
-        for place in range(k):
-            out_ids[row, place] = -1
-            out_values[row, place] = -np.inf
-        for place in range(found - 1, -1, -1):
-            out_ids[row, place] = -best_label[0]
-            out_values[row, place] = -best_value[0]
-            found = pop(best_value, best_label, found)
+    n_rows, n_votes, room = len(rows[0]) - 1, 0, 1
+    for row in range(n_rows):
+        n_votes = max(n_votes, lists[0][row + 1] - lists[0][row])
+    opened = make_opened(room, nodes.max_children, n_votes)
+    queues = make_queues(room, 1, prepared_size(nodes))
+    answer = Best(
+        np.empty(k, np.float32), np.empty(k, np.int32), np.zeros(len(weights.weight), np.float64),
+        np.empty(_STEPS, np.float32), np.empty(1, np.float32), np.zeros(1, np.int64),
+    )  # fmt: skip
+    row, turn = 0, 0
+    while row < n_rows:
+        turn += 1
+        known, ahead, best = borrow(opened), borrow(queues), borrow(answer)
+        is_proven = _search_row(
+            nodes, link, rows, lists, row, turn, weights, least, budget, known, ahead, best
+        )
+        is_full = known.used[IS_FULL] != 0
+        if not is_full:
+            out = out_ids[row], out_values[row], out_probabilities[row]
+            _write(nodes, turn, weights, known, ahead, best, *out)
+        for place in range(lists[0][row], lists[0][row + 1]):
+            best.vote[lists[1][place]] = 0.0
+        if is_full:  # hardly any row needs more room: it is begun again
+            room, turn = 4 * room, 0
+            opened = make_opened(room, nodes.max_children, n_votes)
+            queues = make_queues(room, 1, prepared_size(nodes))
+            continue
+        out_exact[row] = is_proven
+        row += 1
 
 
 @inlined
-def _marginal(nodes, weights, log):
-    """The probability of a label whose path has this log-probability, if no other expert knows it."""
-    return mapped(weights.map, np.float32(weights.share * probability_of(nodes, log)))
+def _search_row(nodes, link, rows, lists, row, turn, weights, least, budget, opened, queues, best):
+    """The best labels of a row; returns whether they are proven to be."""
+    _begin_row(nodes, link, rows, lists, row, turn, weights, least, opened, queues, best)
+    queue_bound, queue_node = queues.log[0], queues.node[0]
+    while queues.size[0] > 0:
+        if queue_bound[0] < best.floor[0]:
+            break
+        if opened.used[NODES] >= budget and best.size[0] == len(best.label):
+            return False
+        node = queue_node[0]
+        queues.size[0] = pop(queue_bound, queue_node, queues.size[0])
+        _open(nodes, link, turn, node, weights, least, opened, queues, best)
+        if opened.used[IS_FULL]:
+            return False
+    for place in range(lists[0][row], lists[0][row + 1]):
+        label = lists[1][place]
+        if best.vote[label] > 0.0 and nodes.n_children[nodes.leaf_of_label[label]] == 0:
+            _look_up(nodes, link, turn, label, weights, least, opened, queues, best)
+        if opened.used[IS_FULL]:
+            return False
+    return True
 
 
 @inlined
-def _value(weight, summand, probability):
-    return np.float32(np.float64(weight) * probability + summand)
+def _begin_row(nodes, link, rows, lists, row, turn, weights, least, opened, queues, best):
+    """The root in the queue; and the k-th largest of what labels are worth by their votes alone."""
+    indptr, indices, values = rows
+    opened.used[:] = 0
+    prepare_row(nodes, indices, values, indptr[row], indptr[row + 1], queues.prepared[0])
+    score_alone(nodes, link, np.int32(0), queues.prepared[0], opened.scores)
+    queues.root[0] = opened.scores[0]
+    found, k = 0, len(best.label)
+    for place in range(lists[0][row], lists[0][row + 1]):
+        label = lists[1][place]
+        best.vote[label] = lists[2][place]
+        if nodes.n_children[nodes.leaf_of_label[label]] == 0:
+            value = _value(weights, label, _marginal(weights, lists[2][place]))
+            found = keep_best(best.value, best.label, found, k, value, label)
+    # A bit lower, as sums are rounded.
+    best.floor[0] = max(least, -best.value[0] - 1e-6 * abs(best.value[0])) if found == k else least
+    best.size[0], queues.size[0] = 0, 0
+    if nodes.n_children[0] == 0:
+        _offer(nodes, weights, np.int32(0), queues.root[0], least, best)
+    else:
+        queues.size[0] = push(queues.log[0], queues.node[0], 0, np.float32(np.inf), 0)
 
 
 @inlined
-def _bound(weight, summand, probability):
-    """A bit high, as logarithms are rounded."""
-    return np.float32(np.float64(weight) * probability * HIGHER + summand)
+def _open(nodes, link, turn, node, weights, least, opened, queues, best):
+    """A node: its leaves are offered, its other children queued."""
+    log = _log_of(nodes, node, turn, opened, queues)
+    place = open_node(nodes, link, 0, node, log, turn, opened, queues)
+    first, n = nodes.first_child[node], nodes.n_children[node]
+    if queues.size[0] + n > len(queues.log[0]):
+        opened.used[IS_FULL] = 1
+    if opened.used[IS_FULL]:
+        return
+    for step in range(_STEPS):  # a few probabilities are enough to tell that most children are too low
+        best.ladder[step] = _marginal(weights, weights.share * probability_of(nodes, log - step)) * HIGHER
+    for c in range(n):
+        child, score = first + c, opened.scores[place + c]
+        if nodes.n_children[child] < 0:
+            continue
+        most = best.ladder[min(max(int(-score), 0), _STEPS - 1)]
+        if nodes.n_children[child] == 0:
+            label = nodes.label[child]
+            if best.vote[label] != 0.0 or _value(weights, label, most) >= best.floor[0]:
+                _offer(nodes, weights, child, log + score, least, best)
+        elif _bound(weights, child, most) >= best.floor[0]:
+            probability = _marginal(weights, weights.share * probability_of(nodes, log + score))
+            promised = _bound(weights, child, probability * HIGHER)
+            if promised >= best.floor[0]:
+                queues.size[0] = push(queues.log[0], queues.node[0], queues.size[0], promised, child)
+
+
+@inlined
+def _log_of(nodes, node, turn, opened, queues):
+    """The log-probability of a node whose parent is open."""
+    above = nodes.parent[node]
+    if above < 0:
+        return queues.root[0]
+    log, place = at_open(above, 0, turn, opened, queues)
+    return log + opened.scores[place + node - nodes.first_child[above]]
+
+
+@inlined
+def _offer(nodes, weights, leaf, log, least, best):
+    """The label of a leaf, with its vote."""
+    label = nodes.label[leaf]
+    vote = abs(best.vote[label])
+    best.vote[label] = -vote
+    value = _value(weights, label, _marginal(weights, weights.share * probability_of(nodes, log) + vote))
+    if value > least:
+        best.size[0] = keep_best(best.value, best.label, best.size[0], len(best.label), value, label)
+        if best.size[0] == len(best.label):
+            best.floor[0] = max(best.floor[0], -best.value[0])
+
+
+@inlined
+def _look_up(nodes, link, turn, label, weights, least, opened, queues, best):
+    """Offer a label that has a vote, unless its path is too improbable already."""
+    depth, log = climb(nodes, 0, label, turn, opened, queues)
+    while not opened.used[IS_FULL]:
+        evidence = weights.share * probability_of(nodes, log) + best.vote[label]
+        if _value(weights, label, _marginal(weights, evidence) * HIGHER) < best.floor[0]:
+            return
+        if depth == 1:
+            _offer(nodes, weights, opened.path[0], log, least, best)
+            return
+        depth -= 1
+        above, node = opened.path[depth], opened.path[depth - 1]
+        place = open_node(nodes, link, 0, above, log, turn, opened, queues)
+        log += opened.scores[place + node - nodes.first_child[above]]
+
+
+@inlined
+def _write(nodes, turn, weights, opened, queues, best, out_ids, out_values, out_probabilities):
+    """Best first; -1, -inf and 0 where there are no more."""
+    out_ids[:], out_values[:], out_probabilities[:] = -1, -np.inf, 0.0
+    found = best.size[0]
+    for place in range(found - 1, -1, -1):
+        label = -best.label[0]
+        log = _log_of(nodes, nodes.leaf_of_label[label], turn, opened, queues)
+        evidence = weights.share * probability_of(nodes, log) + abs(best.vote[label])
+        out_ids[place], out_values[place] = label, -best.value[0]
+        out_probabilities[place] = _marginal(weights, evidence)
+        found = pop(best.value, best.label, found)
+
+
+@inlined
+def _marginal(weights, evidence):
+    """The probability of a label of which all experts together say this."""
+    return mapped(weights.map, np.float32(evidence / weights.total))
+
+
+@inlined
+def _value(weights, label, probability):
+    return np.float32(np.float64(weights.weight[label]) * probability + weights.summand[label])
+
+
+@inlined
+def _bound(weights, node, probability):
+    """At most what labels below a node are worth that have at most this probability."""
+    bounds, place = weights.bounds[node], 1
+    while place < len(KNOTS) - 1 and probability > KNOTS[place]:
+        place += 1
+    low, high = np.float64(bounds[place - 1]), np.float64(bounds[place])
+    part = (probability - KNOTS[place - 1]) / (KNOTS[place] - KNOTS[place - 1])
+    return np.float32(max(low, low + (high - low) * part) + 1e-6 * abs(high))

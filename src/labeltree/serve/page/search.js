@@ -46,7 +46,7 @@ export function searchBox(title, placeholder, choose) {
 
   async function look() {
     const part = input.value.trim();
-    if (!part) return close();
+    if (!part || !state.model) return close();
     const answer = await latest((signal) => api.labels(state.model, part, SHOWN, signal)).catch(() => undefined);
     if (!answer) return undefined;
     found = answer.labels;
@@ -70,7 +70,8 @@ export function searchBox(title, placeholder, choose) {
     return undefined;
   }
 
-  input.addEventListener("focus", () => api.labels(state.model, "", 1).catch(() => undefined), { once: true }); // the service prepares itself
+  // The service prepares itself for a search.
+  input.addEventListener("focus", () => state.model && api.labels(state.model, "", 1).catch(() => undefined), { once: true });
   input.addEventListener("input", look);
   input.addEventListener("blur", () => setTimeout(close, 100));
   input.addEventListener("keydown", (event) => {

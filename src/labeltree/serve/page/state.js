@@ -13,13 +13,14 @@ export const models = new Map();
 const listeners = [];
 export const onChange = (listen) => listeners.push(listen);
 
-export function change(values, { quietly = false } = {}) {
+export function change(values) {
   const changed = new Set(Object.keys(values).filter((name) => state[name] !== values[name]));
   if (!changed.size) return;
   Object.assign(state, values);
   if (changed.has("text")) ofTab.set("text", state.text);
+  if (!models.size) return; // the service has not answered yet: what is typed by then is shown when it has
   history.replaceState(null, "", address(false));
-  if (!quietly) for (const listen of listeners) listen(changed);
+  for (const listen of listeners) listen(changed);
 }
 
 export const current = () => models.get(state.model);

@@ -8,6 +8,7 @@ import { number, texts } from "./texts.js";
 const AT_ONCE = 150; // tiles; a flat tree has as many children as labels
 const latest = channel();
 let shownLabel = null; // what is told of a label, once one is chosen
+let zoomedFrom = null; // the field that was clicked
 
 // Rectangles of given areas, as square as can be (Bruls, Huizing and van Wijk 2000).
 export function squarified(sizes, width, height) {
@@ -58,8 +59,9 @@ function draw(place, answer) {
   const map = h("div", { class: "treemap", id: "treemap" });
   place.replaceChildren(h("nav", { "aria-label": texts.tree }, h("ol", { class: "crumbs" }, crumbs)), map);
   const tiles = [...children];
-  const render = () => drawn(map, (width) => mapPicture(tiles, width, path));
-  render();
+  drawn(map, (width) => mapPicture(tiles, width, path));
+  const svg = map.firstChild;
+  if (svg) zoom(svg, svg.viewBox.baseVal.width, svg.viewBox.baseVal.height);
   if (hadFocus) map.querySelector("[tabindex='0']")?.focus();
   if (answer.n_children > tiles.length) place.append(moreButton(answer, tiles, map, path));
 }
@@ -88,7 +90,31 @@ function mapPicture(tiles, width, path) {
   return svg;
 }
 
-const act = (tile) => (tile.n_children ? change({ node: tile.node }) : shownLabel(tile.labels[0]));
+// What one will see inside, faintly.
+function fieldsOf(parts, { x, y, width, height }) {
+  if (parts.length < 2 || width < 24 || height < 24) return "";
+  const mean = parts.reduce((sum, part) => sum + part, 0) / parts.length;
+  const boxes = squarified(parts.map((part) => Math.max(part, 0.35 * mean, 1)), width, height);
+  const place = (value) => value.toFixed(1);
+  return boxes.map((box) => `M${place(x + box.x)} ${place(y + box.y)}h${place(box.width)}v${place(box.height)}`).join("");
+}
+
+function act(tile, box) {
+  if (!tile.n_children) return shownLabel(tile.labels[0]);
+  zoomedFrom = box;
+  return change({ node: tile.node });
+}
+
+// The field that was clicked becomes the map; on the way back the map comes from a little nearer.
+function zoom(svg, width, height) {
+  if (!svg || matchMedia("(prefers-reduced-motion: reduce)").matches) return;
+  const box = zoomedFrom;
+  const begin = box
+    ? `translate(${box.x}px, ${box.y}px) scale(${box.width / width}, ${box.height / height})`
+    : "scale(1.04)";
+  svg.animate([{ transform: begin, opacity: 0.3 }, { transform: "none", opacity: 1 }], { duration: 240, easing: "ease-out" });
+  zoomedFrom = null;
+}
 
 function tileOf(tile, box, place, densest) {
   const isLeaf = !tile.n_children;
@@ -104,9 +130,10 @@ function tileOf(tile, box, place, densest) {
   );
   return s(
     "g",
-    { class: isLeaf ? "tile leaf" : "tile", role: "button", tabindex: place ? "-1" : "0", "aria-label": told, "data-node": tile.node, onclick: () => act(tile), onkeydown: (event) => { if (event.key === "Enter" || event.key === " ") { event.preventDefault(); act(tile); } } },
+    { class: isLeaf ? "tile leaf" : "tile", role: "button", tabindex: place ? "-1" : "0", "aria-label": told, "data-node": tile.node, onclick: () => act(tile, box), onkeydown: (event) => { if (event.key === "Enter" || event.key === " ") { event.preventDefault(); act(tile, box); } } },
     s("title", {}, told),
     s("rect", { ...inner, rx: 5, "fill-opacity": shade.toFixed(3) }),
+    s("path", { d: fieldsOf(tile.parts, inner), class: "fields" }),
     s("svg", inner, text), // which cuts what is too long
   );
 }

@@ -11,7 +11,8 @@ import { percent, texts } from "./texts.js";
 
 const latest = channel();
 const TERMS = 10;
-const ROWS = 6;
+const ROWS = 5;
+const LABELS = 6;
 let tree = 0; // which of several is shown
 let told = ""; // the label that is explained
 
@@ -76,7 +77,7 @@ function draw(explained, whyNot) {
       h("section", {}, say(texts.wordsFor, wordsOf(explained))),
       h("section", {}, say(texts.path, pathsOf(explained, whyNot?.lost_at)), neighboursOf(explained), forestOf(explained))),
   );
-  if (isNew) place.scrollIntoView({ block: "nearest", behavior: matchMedia("(prefers-reduced-motion: reduce)").matches ? "auto" : "smooth" });
+  if (isNew && matchMedia("(max-width: 59.9rem)").matches) place.scrollIntoView(); // where it is below all else
 }
 
 function wordsOf(explained) {
@@ -135,7 +136,8 @@ function neighboursOf(explained) {
       { class: near.has_label ? "near has" : "near" },
       h("span", { class: "label" }, texts.neighbour(near.row)),
       h("span", { class: "note" }, `${texts.similar(percent(near.similarity))} · ${near.has_label ? texts.hasLabel : texts.lacksLabel}`),
-      h("span", { class: "note words" }, near.terms.slice(0, 5).map((term) => term.name).join(", ")),
+      h("span", { class: "words" }, near.labels.slice(0, LABELS).join(", "), near.labels.length > LABELS && ` ${texts.more(near.labels.length - LABELS)}`),
+      h("span", { class: "note words" }, texts.inCommon(near.terms.slice(0, 5).map((term) => term.name).join(", "))),
     ),
   );
   return [h("h3", { class: "small-title" }, texts.neighbours), h("p", { class: "note" }, texts.neighboursNote(withIt.length, all.length)), h("ul", { class: "nears" }, rows)];
