@@ -124,7 +124,7 @@ class Model(Predictor):
         indicator matrix over the model's labels, or what :meth:`read` gave; or an iterable of pairs of both,
         of dicts, or a data set, as :func:`labeltree.train` takes them. ``k`` may be several. Measures
         without a k are those of the sets of labels of at least ``threshold``, or of a rule; ``allowed``,
-        ``without`` and ``rule`` are those of :meth:`predict`.
+        ``without`` and ``rule`` are those of ``predict``.
         """
         ranks = check_ranks(k)
         query = make_query(ranks[-1], normalize=normalize, search=search, beam=beam)

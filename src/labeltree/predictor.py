@@ -61,11 +61,25 @@ class Predictor:
         self.label_counts = label_counts  # (n_labels,) training rows of each label
         self.n_examples = n_examples
         self.experts, self.combination = experts, combination
-        self.rule = rule  # which labels are given, if not the most probable ones
+        self.rule = rule
         self.n_labels, self.n_features = len(labels), features.n_columns
         self._ensemble = Ensemble(experts, combination)
         self._names: list[str] | None = None
         self._single_row = SingleRow(features, self._ensemble)
+
+    @property
+    def rule(self) -> Rule | None:
+        """Which labels are given, if not the most probable ones."""
+        return self._rule
+
+    @rule.setter
+    def rule(self, rule: Rule | None) -> None:
+        if rule is not None:
+            if not isinstance(rule, Rule):
+                raise ParameterError(f"rule must be a Rule, as `tune` finds it, or None, but is {show(rule)}")
+            rule.check_labels(self.labels)
+            rule.labels = self.labels
+        self._rule = rule
 
     @property
     def label_names(self) -> list[str]:
@@ -88,7 +102,7 @@ class Predictor:
         that are probable for any row, or none with ``if_unknown="nothing"``.
 
         Only ``allowed`` labels are given, a list of them, one list for each row or a :meth:`mask`; and none
-        of those ``without`` lists. A model that was tuned (:meth:`tune`) gives what its rule says, as many as
+        of those ``without`` lists. A model that was tuned (``tune``) gives what its rule says, as many as
         that says unless ``k`` does; ``rule="none"`` gives the most probable ones, and another rule may be
         given.
         """
@@ -150,10 +164,7 @@ class Predictor:
             raise ParameterError(f"rule must be one of {', '.join(RULES)} or a Rule, but is {show(rule)}")
         if chosen is None:
             return query
-        if len(chosen.arrays[0]) != self.n_labels:
-            raise ParameterError(
-                f"the rule is of a model of {len(chosen.arrays[0])} labels, but this has {self.n_labels}"
-            )
+        chosen.check_labels(self.labels)
         return query._replace(rule=chosen, k=ALL if is_usual else query.k)
 
     def decided(self, X: Any, query: Query, threads: int = 0) -> Decided:

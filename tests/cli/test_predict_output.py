@@ -127,6 +127,19 @@ def test_what_cannot_be_is_refused_first(
     assert [path.name for path in data.parent.iterdir()] == ["new.jsonl"]
 
 
+@pytest.mark.parametrize("command", ["predict -o", "test --scorecard", "test --per-label"])
+@pytest.mark.parametrize("mask", ["--only", "--without"])
+def test_a_list_of_labels_is_not_overwritten(
+    model: Path, data: Path, mask: str, command: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    labels = data.with_name("mask.txt")
+    labels.write_text("topic-0\n")
+    name, option = command.split()
+    assert cli.main([name, str(model), str(data), option, str(labels), mask, str(labels)]) == 2
+    assert "is an input too" in " ".join(capsys.readouterr().err.split())
+    assert labels.read_text() == "topic-0\n"
+
+
 def test_without_pyarrow_the_error_says_what_to_install(
     model: Path, data: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

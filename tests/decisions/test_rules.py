@@ -217,10 +217,40 @@ def test_bad_rules_are_refused(one_tree: Model) -> None:
         one_tree.predict(TEST.texts, rule=random_rule(0), search="beam")
     with pytest.raises(ParameterError, match="a mask for all rows"):
         one_tree.predict(TEST.texts, rule=random_rule(0), allowed=[[]] * 60)
+    with pytest.raises(ParameterError, match="rule must be a Rule"):
+        one_tree.rule = "p@3"  # type: ignore[assignment]
     with pytest.raises(DataError, match="no rows to tune on"):
         one_tree.tune([], [], measure="p@3")
+    with pytest.raises(DataError, match="one row is not enough"):
+        one_tree.tune(TEST.texts[:1], [["topic-0"]], measure="p@3")
+    with pytest.raises(DataError, match="no row has a label"):
+        one_tree.tune(TEST.texts, [[]] * 60, measure="micro-f1")
+    with pytest.raises(DataError, match="no label is among the model's"):
+        one_tree.tune(TEST.texts, [["other"]] * 60, measure="micro-f1")
     with pytest.raises(ParameterError, match="no threshold has a precision"):
         one_tree.tune(TEST.texts, [["topic-0"]] * 60, measure="precision>=0.999")
+
+
+def test_a_rule_is_of_its_models_labels(one_tree: Model) -> None:
+    turned = labeltree.train(TRAIN.texts[::-1], TRAIN.Y[::-1], **MODELS["one tree"])
+    rule = one_tree.tune(MORE.texts, MORE.Y, measure="macro-f1").rule
+    labeltree.train(TRAIN.texts, TRAIN.Y, **MODELS["one tree"]).rule = rule
+    assert turned.label_names != one_tree.label_names
+    with pytest.raises(ParameterError, match="whose labels are others"):
+        turned.rule = rule
+    with pytest.raises(ParameterError, match="whose labels are others"):
+        turned.predict(TEST.texts, rule=rule)
+
+
+def test_a_rule_that_does_not_help_is_told(one_tree: Model) -> None:
+    tuned = one_tree.tune(MORE.texts, MORE.Y, measure="0.8*p@2+0.2*macro-f1@2")
+    assert tuned.lines()[1].startswith("0.8*p@2+0.2*macro-f1@2")
+    assert tuned._replace(tuned=tuned.plain).notices() == []
+    worse = {key: 0.9 * value for key, value in tuned.plain.items()}
+    assert "less 0.8*p@2+0.2*macro-f1@2 than without it" in tuned._replace(tuned=worse).notices()[0]
+    precise = tuned._replace(goal=parse_goal("precision>=0.9"))
+    assert "a precision of 80.0%" in precise._replace(tuned={"micro-precision": 0.8}).notices()[0]
+    assert precise._replace(tuned={"micro-precision": 0.95}).notices() == []
 
 
 @pytest.mark.parametrize(

@@ -52,6 +52,7 @@ try:
         cluster_of,
         help_with_compiling,
         load_with_data,
+        masks_of,
         print_lines,
         put_lines,
         report_skipped,
@@ -240,7 +241,7 @@ def test(
 
     for written in (per_label, scorecard_file):
         if written is not None:
-            check_output(written, inputs=(model, data))
+            check_output(written, inputs=(model, data, *masks_of(only, without)))
     loaded, rows = load_with_data(model, data, reading, skip_bad_lines=skip_bad_lines)
     query = loaded.ruled(with_mask(loaded, query, only, without), rule)
     measures = measure(loaded, rows, ranks, query, threads, threshold)
@@ -311,7 +312,7 @@ def predict(
     from labeltree.model import load
 
     if output is not None:
-        check_output(output, inputs=(model, input))
+        check_output(output, inputs=(model, input, *masks_of(only, without)))
     table = output if output is not None and is_table(output) else None
     if table is not None:
         refuse_beside(f"--output {table}, which is a table", {"--json": as_json})

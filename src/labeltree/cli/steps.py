@@ -32,6 +32,11 @@ def load_with_data(
     return loaded, rows
 
 
+def masks_of(*files: Path | None) -> tuple[Path, ...]:
+    """Those that are given."""
+    return tuple(file for file in files if file is not None)
+
+
 def with_mask(model: Model, query: Query, only: Path | None, without: Path | None) -> Query:
     """For the labels of a file only, and without those of another."""
     if only is None and without is None:

@@ -55,3 +55,4 @@ def tune(
     loaded.rule = tuned.rule
     loaded.save(output)
     print_lines(tuned.lines())
+    print_lines([*tuned.notices(), f"Model written to {output}."], err=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -94,6 +94,10 @@ class Goal(NamedTuple):
     terms: tuple[tuple[float, str], ...]  # coefficients and keys
     k: int  # 0: sets of any size
     least_precision: float = 0.0  # of precision>=X
+
+    def value(self, scores: Mapping[str, float]) -> float:
+        """By the measures of some decision: the more the better."""
+        return sum((-factor if key == "hamming" else factor) * scores[key] for factor, key in self.terms)
 
     def slopes(self, counts: Counts) -> tuple[Floats, Floats]:
         """Of the mixture."""

@@ -15,6 +15,7 @@ from labeltree.experts.by_rows import best_of_rows
 from labeltree.experts.ensemble import Ensemble
 from labeltree.experts.expert import Found
 from labeltree.experts.weighted import WeightedSearch
+from labeltree.features.strings import StringTable
 from labeltree.query import ALL, NO_BEAM, Query
 from labeltree.storage.tensors import take_tensor
 
@@ -31,6 +32,7 @@ class Rule(ABC):
     """Says for rows which labels they get, best first."""
 
     _search: tuple[Ensemble, WeightedSearch] | None = None
+    labels: StringTable | None = None  # of the model that it was tuned for
 
     kind: ClassVar[str]  # in the model file
     tensor_names: ClassVar[tuple[str, ...]]
@@ -79,6 +81,18 @@ class Rule(ABC):
         is_label = ids >= 0
         indptr = pointers(is_label.sum(axis=1))
         return SparseRows(indptr, ids[is_label], probabilities[is_label], ensemble.n_labels), is_exact
+
+    def check_labels(self, labels: StringTable) -> None:
+        """Refuse a model of other labels, or of the same in another order."""
+        n_own = len(self.arrays[0])
+        if n_own != len(labels):
+            raise ParameterError(f"the rule is of a model of {n_own} labels, but this has {len(labels)}")
+        own = self.labels
+        if own is None or own is labels:
+            return
+        (own_bytes, own_ends), (other_bytes, other_ends) = own.tensors(), labels.tensors()
+        if not (np.array_equal(own_bytes, other_bytes) and np.array_equal(own_ends, other_ends)):
+            raise ParameterError("the rule is of another model, whose labels are others; tune this one")
 
     def metadata(self) -> dict[str, Any]:
         return {"kind": self.kind, "measure": self.measure, "k": self.k}

@@ -13,6 +13,7 @@ from labeltree.decisions.goals import Goal
 from labeltree.decisions.judged import Judged
 from labeltree.decisions.rule import Rule, best_of_columns
 from labeltree.decisions.thresholds import UnreachableGoal
+from labeltree.errors import DataError
 from labeltree.features.reading import DataSet
 from labeltree.metrics.matching import Matched
 from labeltree.query import SET_THRESHOLD, make_query
@@ -40,27 +41,58 @@ class Tuned(NamedTuple):
     plain: dict[str, float]
     tuned: dict[str, float]
     title: str  # of the plain answer
+    goal: Goal
 
     def lines(self) -> list[str]:
         """A table, in percent."""
         keys = _SHOWN if self.rule.k else _SHOWN_OF_SETS
-        body = [
+        sides = self.plain, self.tuned
+        body = []
+        if len(self.goal.terms) > 1:
+            body.append([self.goal.text, *(f"{100 * self.goal.value(side):.4g}" for side in sides)])
+        body += [
             [
                 key + (f"@{self.rule.k}" if self.rule.k else ""),
-                *(f"{100 * side[key]:.4g}" for side in (self.plain, self.tuned)),
+                *(f"{100 * side[key]:.4g}" for side in sides),
             ]
             for key in keys
         ]
         return align([["on rows it was not fitted to", self.title, self.rule.measure], *body])
 
+    def notices(self) -> list[str]:
+        """What to know before it is used."""
+        least = self.goal.least_precision
+        if least:
+            reached = self.tuned["micro-precision"]
+            is_short = 0.0 < reached < least
+            said = f"a precision of {reached:.1%}, below {least:.1%}: more rows to tune on would show more"
+        else:
+            is_short = self.goal.value(self.tuned) < self.goal.value(self.plain)
+            said = f"less {self.goal.text} than without it: more rows to tune on may help, or no rule at all"
+        return [f"On rows that it was not fitted to the rule has {said}."] if is_short else []
+
 
 def tune_rule(model: Model, data: DataSet, goal: Goal, threads: int) -> Tuned:
     """On rows that the model was not trained on."""
-    data.counts("tune")
+    _check_labels(data)
     n_most = n_candidates(goal, model.n_labels)
     ids, probabilities, _ = model.best(data.rows, make_query(n_most), threads)
     hits, counts = Matched(ids, data.labels, (n_most,)).hits, model.label_counts
-    return tune_judged(goal, Judged(ids, probabilities, hits, data.labels, counts, counts, model.n_examples))
+    judged = Judged(ids, probabilities, hits, data.labels, counts, counts, model.n_examples)
+    tuned = tune_judged(goal, judged)
+    tuned.rule.labels = model.labels
+    return tuned
+
+
+def _check_labels(data: DataSet) -> None:
+    counts = data.counts("tune")
+    if counts.rows < 2:
+        raise DataError(
+            f"{data.name}: one row is not enough to tune on; half of the rows judge the other half"
+        )
+    if counts.labels == counts.unknown_labels:
+        said = "no row has a label" if counts.labels == 0 else "no label is among the model's"
+        raise DataError(f"{data.name}: {said}, so there is nothing to tune by; give rows with their labels")
 
 
 def n_candidates(goal: Goal, n_labels: int) -> int:
@@ -73,7 +105,7 @@ def tune_judged(goal: Goal, rows: Judged) -> Tuned:
     plain = _mean([others.scores(_plain(goal, others), goal.k) for _, others in rows.halves()])
     tuned = _mean([_scores_of_others(goal, own, others) for own, others in rows.halves()])
     title = f"top {goal.k}" if goal.k else f"p>={SET_THRESHOLD:g}"
-    return Tuned(fit_rule(goal, rows), plain, tuned, title)
+    return Tuned(fit_rule(goal, rows), plain, tuned, title, goal)
 
 
 def _scores_of_others(goal: Goal, own: Judged, others: Judged) -> dict[str, float]:
