@@ -11,6 +11,10 @@ from labeltree.decisions.thresholds import fit_sets
 N_CANDIDATES = 50  # labels of a row that a rule may choose of while it is fitted
 
 
-def fit_rule(goal: Goal, rows: Judged) -> Rule:
-    """The rule that is best for the goal on these rows, made careful with labels that they say little of."""
-    return fit_ranking(goal, rows) if goal.k else fit_sets(goal, rows)
+def fit_rule(goal: Goal, rows: Judged, scale: float | None = None) -> Rule:
+    """The rule that is best for the goal on rows like these, careful with labels that they say little of.
+
+    It will be used for ``scale`` times as many rows, or for as many as usual.
+    """
+    scale = rows.scale if scale is None else scale
+    return fit_ranking(goal, rows, scale) if goal.k else fit_sets(goal, rows, scale)

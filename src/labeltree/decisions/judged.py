@@ -11,6 +11,7 @@ from labeltree.data.rows import LabelRows
 from labeltree.decisions.goals import PRECISION_GOAL, Goal
 from labeltree.metrics.measures import evaluate_sets, propensities
 
+_USUAL_PART = 0.25
 _BLOCK = 10  # rows that stand together are often alike: they go to the same half
 
 
@@ -52,6 +53,16 @@ class Judged(NamedTuple):
     @property
     def n_labels(self) -> int:
         return len(self.label_counts)
+
+    @property
+    def scale(self) -> float:
+        """How many times as many rows as these there are where labels are given: at least a fourth of the
+        training rows, as in usual test sets.
+
+        It matters to measures of labels that have few rows: of a label with one row nothing is lost by giving
+        it to ten others in vain unless it is found; of one with a hundred, all that is found.
+        """
+        return max(1.0, _USUAL_PART * self.n_examples / max(1, self.n_rows))
 
     def scores(self, chosen: NDArray[np.bool_], k: int) -> dict[str, float]:
         """The measures of chosen labels, k of each row or any number."""

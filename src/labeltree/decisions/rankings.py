@@ -49,7 +49,10 @@ class _Evidence:
     def rule(self, counts: Counts, pool: Pool, power: float) -> RankingRule:
         """What one more row with a label is worth: over how often it is right, and so over probabilities."""
         hits, predicted, missed = (pool.drawn(each) for each in counts[:3])
-        careful = counts._replace(hits=hits, predicted=predicted, missed=np.exp(missed), support=pool.support)
+        careful = counts._replace(
+            hits=hits, predicted=predicted, missed=np.exp(missed), support=pool.support,
+            n_rows=int(pool.scale * counts.n_rows), most_propensity=pool.scale * counts.most_propensity,
+        )  # fmt: skip
         weight, summand = self.goal.slopes(careful)
         most = max(float(np.quantile(weight, _MOST_WEIGHTS)), 1e-300)
         # A power keeps the share of rows that are right at which a label is worth nothing.
@@ -61,17 +64,17 @@ class _Evidence:
         return RankingRule(self.goal.text, self.goal.k, *(each.astype(np.float32) for each in values))
 
 
-def fit_ranking(goal: Goal, rows: Judged) -> RankingRule:
+def fit_ranking(goal: Goal, rows: Judged, scale: float) -> RankingRule:
     """With so much care with labels of few rows, or none but the plain ranking, as is best for other rows.
 
     What is best for the rows that it was fitted to themselves is too bold.
     """
     values = np.zeros(1 + len(_CARES))
     for own, others in rows.halves():
-        fitted = [_plain(goal, own), *_of_cares(goal, own, _CARES)]
+        fitted = [_plain(goal, own), *_of_cares(goal, own, 1.0, _CARES)]
         values += [others.value(goal, rule.choose(others.ids, others.probabilities)) for rule in fitted]
     best = int(np.argmax(values))
-    return _of_cares(goal, rows, _CARES[best - 1 : best])[0] if best else _plain(goal, rows)
+    return _of_cares(goal, rows, scale, _CARES[best - 1 : best])[0] if best else _plain(goal, rows)
 
 
 def _plain(goal: Goal, rows: Judged) -> RankingRule:
@@ -79,14 +82,18 @@ def _plain(goal: Goal, rows: Judged) -> RankingRule:
     return RankingRule(goal.text, goal.k, ones, 0.0 * ones)
 
 
-def _of_cares(goal: Goal, rows: Judged, cares: Sequence[tuple[float, float]]) -> list[RankingRule]:
+def _of_cares(
+    goal: Goal, rows: Judged, scale: float, cares: Sequence[tuple[float, float]]
+) -> list[RankingRule]:
     evidence = _Evidence(goal, rows)
-    return [_last_round(evidence, _plain(goal, rows), *care) for care in cares]
+    return [_last_round(evidence, _plain(goal, rows), scale, *care) for care in cares]
 
 
-def _last_round(evidence: _Evidence, plain: RankingRule, of_others: float, power: float) -> RankingRule:
+def _last_round(
+    evidence: _Evidence, plain: RankingRule, scale: float, of_others: float, power: float
+) -> RankingRule:
     rows, rule = evidence.rows, plain
-    pool = Pool(rows, evidence.expected, of_others)
+    pool = Pool(rows, evidence.expected, of_others, scale)
     counts: Counts | None = None
     for number in range(_ROUNDS):
         new = evidence.counts(rule.choose(rows.ids, rows.probabilities))

@@ -25,7 +25,7 @@ class UnreachableGoal(ParameterError):
     """Nothing that could be given is good enough."""
 
 
-def fit_sets(goal: Goal, rows: Judged) -> Rule:
+def fit_sets(goal: Goal, rows: Judged, scale: float) -> Rule:
     """The rule that is best for a goal without k."""
     n = max(1, int(np.count_nonzero((rows.probabilities >= _LEAST_THRESHOLD).any(axis=0))))
     rows = rows._replace(ids=rows.ids[:, :n], probabilities=rows.probabilities[:, :n], hits=rows.hits[:, :n])
@@ -33,12 +33,15 @@ def fit_sets(goal: Goal, rows: Judged) -> Rule:
     if goal.least_precision:
         return ThresholdRule(goal.text, _same(rows, _precise_threshold(goal.least_precision, rows)))
     tried: list[Rule] = [_single_threshold(goal, rows)]
-    if key == "macro-f1":
-        tried.append(ThresholdRule(goal.text, _thresholds_of_labels(rows)))
+    if key == "macro-f1":  # judged by these rows, but for as many as there will be
+        tried.append(ThresholdRule(goal.text, _thresholds_of_labels(rows, 1.0)))
     if key == "instance-f1":
         tried.append(_expected(goal, rows))
     values = [rows.value(goal, rule.choose(rows.ids, rows.probabilities)) for rule in tried]
-    return tried[int(np.argmax(values))]
+    best = int(np.argmax(values))
+    if key == "macro-f1" and best:
+        return ThresholdRule(goal.text, _thresholds_of_labels(rows, scale))
+    return tried[best]
 
 
 def _same(rows: Judged, threshold: float) -> NDArray[np.float32]:
@@ -79,7 +82,7 @@ def _expected(goal: Goal, rows: Judged) -> Rule:
     return ExpectedRule(goal.text, slope.astype(np.float32), intercept.astype(np.float32))
 
 
-def _thresholds_of_labels(rows: Judged) -> NDArray[np.float32]:
+def _thresholds_of_labels(rows: Judged, scale: float) -> NDArray[np.float32]:
     """A threshold for each label: half of the F1 that it is expected to have at best (Lipton et al., 2014).
 
     What is expected, by how often labels of a probability are right: where a label is found in a row, that
@@ -93,7 +96,7 @@ def _thresholds_of_labels(rows: Judged) -> NDArray[np.float32]:
     shift = _shifts(ids, log_odds, rows.hits[is_label], rows.n_labels)
     log_odds = log_odds + shift[ids]
     shares = sigmoid(log_odds)
-    pool = Pool(rows, sums_of_labels(ids, shares, rows.n_labels), _OF_OTHERS)
+    pool = Pool(rows, sums_of_labels(ids, shares, rows.n_labels), _OF_OTHERS, scale)
     best = np.full(rows.n_labels, 1e-6)
     for least in _OWN_LOG_ODDS.tolist():
         taken = log_odds >= least

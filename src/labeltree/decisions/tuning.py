@@ -112,7 +112,7 @@ def _scores_of_others(goal: Goal, own: Judged, others: Judged) -> dict[str, floa
     """Of a rule that is fitted to half of the rows, on the other half."""
     chosen = np.zeros(others.ids.shape, np.bool_)
     with suppress(UnreachableGoal):  # what half of the rows cannot show, all of them may: nothing is given
-        chosen = fit_rule(goal, own).choose(others.ids, others.probabilities)
+        chosen = fit_rule(goal, own, 1.0).choose(others.ids, others.probabilities)
     return others.scores(chosen, goal.k)
 
 
