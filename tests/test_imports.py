@@ -30,7 +30,7 @@ LAYERS = (
     "trees",
     "reference experts",
     "decisions explain",
-    "storage/model_file",
+    "storage/model_file predictor",
     "model",
     "training",
     "estimator torch",

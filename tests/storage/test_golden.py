@@ -45,6 +45,8 @@ def test_every_version_has_its_files() -> None:
         "features.n_dense",
         "forest.root",
         "forest.tail.weight",
+        "rule.summand",
+        "rule.threshold",
     ],
 )
 def test_files_of_the_present_version_have_a_part_or_not(part: str) -> None:

@@ -17,6 +17,7 @@ from support.golden import EXPECTED, GOLDEN, rows_of
 from support.small_data import LABELS, Toy, make_toy
 
 import labeltree
+from labeltree.decisions.rule import ExpectedRule, RankingRule, ThresholdRule
 from labeltree.model import Model
 from labeltree.storage.container import FORMAT_VERSION
 
@@ -59,7 +60,7 @@ def golden_models() -> dict[str, tuple[Model, list[Any]]]:
     beside = labeltree.train(many.rows("joined"), many.Y, calibrate=False, **grown, **WORDS, **tree)
     forest = labeltree.train(many.X, _with_absent_label(many), trees=0, neighbours=0, **grown)
     tail = labeltree.train(many.texts, many.Y, trees=0, neighbours=0, **TAIL, **grown)
-    return {
+    return _with_rules(many) | {
         "text": (text, QUERIES),
         "vectors": (vectors, VECTORS),
         "ensemble": (ensemble, QUERIES),
@@ -72,6 +73,18 @@ def golden_models() -> dict[str, tuple[Model, list[Any]]]:
         "forest": (forest, VECTORS),
         "forest-tail": (tail, QUERIES),
     }
+
+
+def _with_rules(toy: Toy) -> dict[str, tuple[Model, list[Any]]]:
+    """A model for each kind of rule."""
+    found = {}
+    ones = np.ones(len(LABELS), np.float32)
+    rules = RankingRule("macro-f1@2", 2, ones, -0.1 * ones), ThresholdRule("macro-f1", 0.3 * ones, 1)
+    for rule in (*rules, ExpectedRule("instance-f1", 0.9 * ones, -0.01 * ones)):
+        model = labeltree.train(toy.texts, toy.Y, arity=2, max_leaves=3, neighbours=5, **WORDS)
+        model.rule = rule
+        found[f"rule-{rule.kind}"] = model, QUERIES
+    return found
 
 
 def _with_absent_label(toy: Toy) -> Any:

@@ -25,7 +25,8 @@ from labeltree.wording import align, counted, duration, size
 
 if TYPE_CHECKING:
     from labeltree.metrics.testing import Measures
-    from labeltree.model import Answers, Model, Neighbours
+    from labeltree.model import Model
+    from labeltree.predictor import Answers, Neighbours
     from labeltree.training.needs import Estimate
     from labeltree.tree import LabelTree
 

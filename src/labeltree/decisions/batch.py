@@ -24,7 +24,8 @@ from labeltree.metrics.measures import propensities
 from labeltree.query import make_query
 
 if TYPE_CHECKING:
-    from labeltree.model import Answers, Model
+    from labeltree.model import Model
+    from labeltree.predictor import Answers
 
 # In the order of the kernel's coefficients.
 MEASURES = ("p", "macro-f1", "macro-precision", "macro-recall", "balanced-accuracy", "coverage", "psp")
