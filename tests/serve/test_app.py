@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import re
+import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -18,7 +20,15 @@ from labeltree.query import IF_UNKNOWN, RULES, SEARCHES
 from labeltree.serve.limits import Limits
 from labeltree.serve.page_files import FILES
 
-LIMITS = Limits(body_bytes=20_000, documents=8, text_characters=2_000, labels=50, explained=3)
+LIMITS = Limits(
+    body_bytes=20_000,
+    documents=8,
+    text_characters=2_000,
+    labels=50,
+    explained=3,
+    explained_characters=1_000,
+    explained_product=2_000,
+)
 PREDICT, VECTORS = "/v1/models/text/predict", "/v1/models/vector/predict"
 
 
@@ -90,6 +100,41 @@ def test_explanations(client: Any) -> None:
     assert told["explanation"]["labels"]
     told = client.post("/v1/models/text/neighbours", json={"text": TEXTS[0], "n": 2}).json()["neighbours"]
     assert [(near["row"], near["similarity"]) for near in told] == text_model().neighbours([TEXTS[0]], 2)[0]
+
+
+@pytest.mark.parametrize(
+    ("path", "asked", "told"),
+    [
+        ("text/explain", {"text": "a " * 501}, "1,002 characters are more than the 1,000"),
+        ("text/why-not", {"text": "a " * 501, "label": "bread"}, "1,002 characters are more than the 1,000"),
+        ("text/explain", {"text": "a " * 500, "k": 3}, "at most 2 labels"),
+        ("text/explain", {"text": "a " * 500, "labels": ["bread", "tea", "soup"]}, "at most 2 labels"),
+        (
+            "vector/explain",
+            {"vector": {"indices": [1] * 201, "values": [1] * 201}},
+            "201 entries are more than the 200",
+        ),
+    ],
+)
+def test_only_so_much_is_explained(client: Any, path: str, asked: dict[str, Any], told: str) -> None:
+    answer = client.post(f"/v1/models/{path}", json=asked)
+    assert (answer.status_code, told in answer.json()["detail"]) == (422, True), answer.text
+    assert client.post("/v1/models/text/explain", json={"text": "a " * 500, "k": 2}).status_code == 200
+
+
+def test_searches_do_not_wait_for_explanations(monkeypatch: pytest.MonkeyPatch) -> None:
+    may_end = threading.Event()
+    model = labeltree.train(TEXTS, LABELS, max_leaves=2, threads=1)
+    monkeypatch.setattr(model, "explain", lambda *given: may_end.wait(60) and model.why_not("oven", "tea"))
+    with client_of({"text": model}) as client, ThreadPoolExecutor(1) as thread:
+        explained = thread.submit(client.post, "/v1/models/text/explain", json={"text": "oven"})
+        try:
+            for what in ("labels?q=br", "label?label=tea", "tree", "about"):
+                assert client.get(f"/v1/models/text/{what}").status_code == 200
+            assert not explained.done()
+        finally:
+            may_end.set()
+        assert explained.result().status_code == 200
 
 
 def test_models_and_labels(client: Any) -> None:

@@ -23,6 +23,7 @@ Asked = TypeVar("Asked", bound=msgspec.Struct)
 Query = TypeVar("Query", bound=msgspec.Struct)
 JSON = "application/json"
 FORM = "application/x-www-form-urlencoded"
+_ENTRY_CHARACTERS = 5  # that take as long to explain as an entry of a vector
 
 
 async def read_json(request: Request, kind: type[Asked], limits: Limits) -> Asked:
@@ -175,6 +176,20 @@ def check_most(name: str, value: int, most: int) -> int:
     if value > most:
         raise Problem(422, f"{name} is {value:,}, more than {most:,}; ask for fewer")
     return value
+
+
+def check_explained(given: str | Vector, n_labels: int, limits: Limits) -> None:
+    """An explanation has every word for each label, and nobody else's is begun before it is done."""
+    size, unit, weight = len(given) if isinstance(given, str) else len(given.indices), "characters", 1
+    if isinstance(given, Vector):
+        unit, weight = "entries", _ENTRY_CHARACTERS
+    if size * weight > limits.explained_characters:
+        most = limits.explained_characters // weight
+        raise Problem(422, f"{size:,} {unit} are more than the {most:,} that are explained; send a part")
+    if size * weight * n_labels > limits.explained_product:
+        n_most = limits.explained_product // (size * weight)
+        detail = f"{n_labels} labels of {size:,} {unit} are too much to explain at once"
+        raise Problem(422, f"{detail}; ask for at most {n_most} labels, or send less")
 
 
 def given_rows(model: Model, documents: Sequence[str | Vector]) -> SparseRows:

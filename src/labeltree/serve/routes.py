@@ -16,6 +16,7 @@ from labeltree.serve.problems import Problem, busy
 from labeltree.serve.reference import POLICY, whole_page
 from labeltree.serve.requests import (
     JSON,
+    check_explained,
     check_most,
     document_of,
     documents_of,
@@ -91,22 +92,24 @@ async def explain(request: Request) -> Response:
     check_most("k", asked.k, most)
     if asked.labels is not None:
         check_most("the number of labels", len(asked.labels), most)
+    check_explained(given, asked.k if asked.labels is None else len(asked.labels), service.limits)
 
     def work() -> dict[str, Any]:
         return served.model.explain(_single(served, given), asked.labels, asked.k).to_dict()
 
-    return answer(schemas.ExplainAnswer(await service.lookups.call(work), served.model_name), served)
+    return answer(schemas.ExplainAnswer(await service.explanations.call(work), served.model_name), served)
 
 
 async def why_not(request: Request) -> Response:
     service, served = asked_of(request)
     asked = await read_json(request, schemas.WhyNotRequest, service.limits)
     given = document_of(asked, service.limits)
+    check_explained(given, 1, service.limits)
 
     def work() -> dict[str, Any]:
         return served.model.why_not(_single(served, given), asked.label).to_dict()
 
-    return answer(schemas.WhyNotAnswer(await service.lookups.call(work), served.model_name), served)
+    return answer(schemas.WhyNotAnswer(await service.explanations.call(work), served.model_name), served)
 
 
 async def neighbours(request: Request) -> Response:
@@ -119,7 +122,7 @@ async def neighbours(request: Request) -> Response:
         rows = given_rows(served.model, [given])
         return [schemas.SimilarRow(*pair) for pair in served.model.neighbours(rows, n, threads=1)[0]]
 
-    return answer(schemas.NeighboursAnswer(await service.lookups.call(work), served.model_name), served)
+    return answer(schemas.NeighboursAnswer(await service.explanations.call(work), served.model_name), served)
 
 
 def _single(served: Served, given: str | Vector) -> Any:
