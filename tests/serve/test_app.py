@@ -234,6 +234,16 @@ def test_bad_bodies_are_problems(client: Any, status: int, body: bytes) -> None:
     check_problem(client.post(PREDICT, content=body, headers={"Content-Type": "application/json"}), status)
 
 
+def test_problems_of_vectors_are_told_in_words_of_the_request(client: Any) -> None:
+    told = client.post(VECTORS, json={"text": "a"}).json()["detail"]
+    assert told == "vector takes vectors, not texts: send vector with indices (0 to 3) and values"
+    rows = [{"indices": [0], "values": [1]}, {"indices": [2, 4], "values": [1, 1]}]
+    told = client.post(VECTORS, json={"vectors": rows}).json()["detail"]
+    assert told.startswith("vector 1 has index 4, but vector has indices from 0 to 3")
+    rows = [{"indices": [2], "values": [-1e300]}]
+    assert "vector 0 has a value beyond" in client.post(VECTORS, json={"vectors": rows}).json()["detail"]
+
+
 @pytest.mark.parametrize("body", BAD_VECTORS, ids=lambda body: str(body)[:70])
 def test_bad_vectors_are_problems(client: Any, body: bytes) -> None:
     check_problem(client.post(VECTORS, content=body, headers={"Content-Type": "application/json"}), 422)

@@ -73,7 +73,7 @@ async def predict(request: Request) -> Response:
 
 async def results_of(service: Service, served: Served, asked: schemas.PredictRequest) -> list[schemas.Result]:
     """By the thread that predicts, perhaps together with other requests."""
-    documents = documents_of(asked, service.limits)
+    documents = documents_of(asked, service.limits, served)
     if asked.k is not None:
         check_most("k", asked.k, service.limits.labels)
     question = question_of(served, asked, documents)
@@ -87,7 +87,7 @@ async def results_of(service: Service, served: Served, asked: schemas.PredictReq
 async def explain(request: Request) -> Response:
     service, served = asked_of(request)
     asked = await read_json(request, schemas.ExplainRequest, service.limits)
-    given = document_of(asked, service.limits)
+    given = document_of(asked, service.limits, served)
     most = service.limits.explained
     check_most("k", asked.k, most)
     if asked.labels is not None:
@@ -103,7 +103,7 @@ async def explain(request: Request) -> Response:
 async def why_not(request: Request) -> Response:
     service, served = asked_of(request)
     asked = await read_json(request, schemas.WhyNotRequest, service.limits)
-    given = document_of(asked, service.limits)
+    given = document_of(asked, service.limits, served)
     check_explained(given, 1, service.limits)
 
     def work() -> dict[str, Any]:
@@ -115,7 +115,7 @@ async def why_not(request: Request) -> Response:
 async def neighbours(request: Request) -> Response:
     service, served = asked_of(request)
     asked = await read_json(request, schemas.NeighboursRequest, service.limits)
-    given = document_of(asked, service.limits)
+    given = document_of(asked, service.limits, served)
     n = check_most("n", asked.n, service.limits.labels)
 
     def work() -> list[schemas.SimilarRow]:
