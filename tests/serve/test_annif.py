@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.serving import TEXTS, client_of, text_model
+from support.serving import TEXTS, client_of, text_model, vector_model
 
 pytest.importorskip("starlette", reason="no starlette: pip install 'labeltree[serve]'")
 pytest.importorskip("httpx", reason="no httpx: pip install 'labeltree[dev]'")
@@ -80,3 +80,15 @@ def test_other_problems(client: Any) -> None:
     for body in ({}, {"documents": []}, {"documents": [{"text": 1}]}, {"documents": [{"text": "a"}] * 257}):
         assert client.post(BATCH, json=body).status_code == 422
     assert client.post(BATCH, params={"limit": "x"}, json={"documents": [{"text": "a"}]}).status_code == 422
+
+
+def test_models_of_vectors_are_no_projects() -> None:
+    with client_of({"text": text_model(), "vector": vector_model()}) as client:
+        listed = client.get("/v1/projects").json()["projects"]
+        assert [project["project_id"] for project in listed] == ["text"]
+        for answer in (
+            client.get("/v1/projects/vector"),
+            client.post("/v1/projects/vector/suggest", data={"text": "a"}),
+            client.post("/v1/projects/vector/suggest-batch", json={"documents": [{"text": "a"}]}),
+        ):
+            assert (answer.status_code, "takes vectors" in answer.json()["detail"]) == (404, True)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import re
+import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -18,7 +20,15 @@ from labeltree.query import IF_UNKNOWN, RULES, SEARCHES
 from labeltree.serve.limits import Limits
 from labeltree.serve.page_files import FILES
 
-LIMITS = Limits(body_bytes=20_000, documents=8, text_characters=2_000, labels=50, explained=3)
+LIMITS = Limits(
+    body_bytes=20_000,
+    documents=8,
+    text_characters=2_000,
+    labels=50,
+    explained=3,
+    explained_characters=1_000,
+    explained_product=2_000,
+)
 PREDICT, VECTORS = "/v1/models/text/predict", "/v1/models/vector/predict"
 
 
@@ -90,6 +100,41 @@ def test_explanations(client: Any) -> None:
     assert told["explanation"]["labels"]
     told = client.post("/v1/models/text/neighbours", json={"text": TEXTS[0], "n": 2}).json()["neighbours"]
     assert [(near["row"], near["similarity"]) for near in told] == text_model().neighbours([TEXTS[0]], 2)[0]
+
+
+@pytest.mark.parametrize(
+    ("path", "asked", "told"),
+    [
+        ("text/explain", {"text": "a " * 501}, "1,002 characters are more than the 1,000"),
+        ("text/why-not", {"text": "a " * 501, "label": "bread"}, "1,002 characters are more than the 1,000"),
+        ("text/explain", {"text": "a " * 500, "k": 3}, "at most 2 labels"),
+        ("text/explain", {"text": "a " * 500, "labels": ["bread", "tea", "soup"]}, "at most 2 labels"),
+        (
+            "vector/explain",
+            {"vector": {"indices": [1] * 201, "values": [1] * 201}},
+            "201 entries are more than the 200",
+        ),
+    ],
+)
+def test_only_so_much_is_explained(client: Any, path: str, asked: dict[str, Any], told: str) -> None:
+    answer = client.post(f"/v1/models/{path}", json=asked)
+    assert (answer.status_code, told in answer.json()["detail"]) == (422, True), answer.text
+    assert client.post("/v1/models/text/explain", json={"text": "a " * 500, "k": 2}).status_code == 200
+
+
+def test_searches_do_not_wait_for_explanations(monkeypatch: pytest.MonkeyPatch) -> None:
+    may_end = threading.Event()
+    model = labeltree.train(TEXTS, LABELS, max_leaves=2, threads=1)
+    monkeypatch.setattr(model, "explain", lambda *given: may_end.wait(60) and model.why_not("oven", "tea"))
+    with client_of({"text": model}) as client, ThreadPoolExecutor(1) as thread:
+        explained = thread.submit(client.post, "/v1/models/text/explain", json={"text": "oven"})
+        try:
+            for what in ("labels?q=br", "label?label=tea", "tree", "about"):
+                assert client.get(f"/v1/models/text/{what}").status_code == 200
+            assert not explained.done()
+        finally:
+            may_end.set()
+        assert explained.result().status_code == 200
 
 
 def test_models_and_labels(client: Any) -> None:
@@ -187,6 +232,16 @@ def check_problem(answer: Any, status: int) -> None:
 @pytest.mark.parametrize(("status", "body"), BAD, ids=lambda value: str(value)[:60])
 def test_bad_bodies_are_problems(client: Any, status: int, body: bytes) -> None:
     check_problem(client.post(PREDICT, content=body, headers={"Content-Type": "application/json"}), status)
+
+
+def test_problems_of_vectors_are_told_in_words_of_the_request(client: Any) -> None:
+    told = client.post(VECTORS, json={"text": "a"}).json()["detail"]
+    assert told == "vector takes vectors, not texts: send vector with indices (0 to 3) and values"
+    rows = [{"indices": [0], "values": [1]}, {"indices": [2, 4], "values": [1, 1]}]
+    told = client.post(VECTORS, json={"vectors": rows}).json()["detail"]
+    assert told.startswith("vector 1 has index 4, but vector has indices from 0 to 3")
+    rows = [{"indices": [2], "values": [-1e300]}]
+    assert "vector 0 has a value beyond" in client.post(VECTORS, json={"vectors": rows}).json()["detail"]
 
 
 @pytest.mark.parametrize("body", BAD_VECTORS, ids=lambda body: str(body)[:70])

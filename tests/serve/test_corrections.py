@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.serving import client_of, text_model, wait_until
+from support.serving import client_of, text_model, vector_model, wait_until
 
 pytest.importorskip("starlette", reason="no starlette: pip install 'labeltree[serve]'")
 pytest.importorskip("httpx", reason="no httpx: pip install 'labeltree[dev]'")
@@ -120,6 +120,34 @@ def test_a_full_disk_leaves_what_was_there(kept: Path, monkeypatch: pytest.Monke
         Corrections(kept, most_bytes=len(LINE)).append([LINE])
 
 
+@pytest.mark.parametrize("n", [1, 3])
+def test_what_cannot_be_written_is_no_fault_of_the_service(
+    client: Any, kept: Path, caplog: pytest.LogCaptureFixture, n: int
+) -> None:
+    kept.unlink()
+    kept.mkdir()
+    for _ in range(n):
+        answer = client.post(PATH, json={"text": "a", "labels": ["b"]})
+        assert (answer.status_code, "Retry-After" in answer.headers) == (503, True)
+        assert answer.json()["detail"].startswith("corrections cannot be written: Is a directory")
+    told = [record for record in caplog.records if "cannot be written" in record.getMessage()]
+    assert [record.exc_info for record in told] == [None] * n
+    kept.rmdir()
+    assert client.post(PATH, json={"text": "a", "labels": ["b"]}).status_code == 200
+
+
+def test_a_label_is_right_or_wrong(client: Any, kept: Path) -> None:
+    answer = client.post(PATH, json={"text": "a", "labels": ["tea", "b"], "rejected": ["c", "b"]})
+    assert (answer.status_code, "'b' is in labels and in rejected" in answer.json()["detail"]) == (422, True)
+    assert kept.read_bytes() == b""
+
+
+def test_models_of_vectors_learn_nothing_from_texts(kept: Path) -> None:
+    with client_of({"vector": vector_model()}, corrections=kept) as client:
+        answer = client.post("/v1/models/vector/corrections", json={"text": "a", "labels": ["b"]})
+        assert (answer.status_code, "takes vectors" in answer.json()["detail"]) == (422, True)
+
+
 def test_a_file_that_was_moved_away_is_begun_anew(kept: Path) -> None:
     corrections = Corrections(kept)
     corrections.append([LINE])
@@ -150,7 +178,9 @@ def test_nothing_confirmed_is_lost_when_one_of_several_writers_is_killed(kept: P
     wait_until(lambda: kept.exists() and b"killed-5-" in kept.read_bytes())
     time.sleep(0.05)
     killed.send_signal(signal.SIGKILL)
-    confirmed = [process.communicate(timeout=60)[0].splitlines() for process in (killed, *others)]
+    told = [process.communicate(timeout=60)[0] for process in (killed, *others)]
+    # A full pipe lets the killed one tell a part of a line only.
+    confirmed = [each.rpartition("\n")[0].splitlines() for each in told]
     Corrections(kept).append([LINE])
     texts = [json.loads(line)["text"] for line in kept.read_text().splitlines()]
     for lines in confirmed:

@@ -146,7 +146,9 @@ def test_other_media_types_and_vectors(client: Any) -> None:
     answer = client.post(INFER, content=b"{}", headers={"Content-Type": "text/plain"})
     assert answer.status_code == 415
     asked = {"inputs": [tensor(["a"])]}
-    assert client.post("/v2/models/vector/infer", json=asked).status_code == 422
+    answer = client.post("/v2/models/vector/infer", json=asked)
+    assert (answer.status_code, "/v1/models/vector/predict" in answer.json()["error"]) == (422, True)
+    assert client.get("/v2/models/vector").json()["inputs"] == []
 
 
 def test_the_client_of_triton(tmp_path: Path) -> None:

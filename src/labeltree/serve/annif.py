@@ -25,7 +25,7 @@ from labeltree.serve.requests import (
     read_json,
     read_query,
 )
-from labeltree.serve.routes import answer, asked_of, results_of
+from labeltree.serve.routes import Asked, answer, asked_of, results_of
 from labeltree.serve.schemas import Number, PredictRequest, Probability, Result
 from labeltree.serve.served import Served
 from labeltree.serve.service import Service
@@ -116,12 +116,21 @@ async def information(request: Request) -> Response:
 
 async def projects(request: Request) -> Response:
     service: Service = request.app.state.service
-    return answer(Projects([_project(served) for served in service.registry]))
+    return answer(Projects([_project(served) for served in service.registry if served.takes_text]))
 
 
 async def project(request: Request) -> Response:
-    _, served = asked_of(request)
+    _, served = _asked_of(request)
     return answer(_project(served), served)
+
+
+def _asked_of(request: Request) -> Asked:
+    """A model that can be a project: Annif has nothing but texts."""
+    asked = asked_of(request)
+    if not asked.served.takes_text:
+        name = asked.served.name
+        raise Problem(404, f"{name} takes vectors, so it is no project; POST /v1/models/{name}/predict")
+    return asked
 
 
 def _project(served: Served) -> Project:
@@ -133,7 +142,7 @@ def _project(served: Served) -> Project:
 
 
 async def suggest(request: Request) -> Response:
-    service, served = asked_of(request)
+    service, served = _asked_of(request)
     check_media_type(request, FORM)
     form = convert(_fields(await read_body(request, service.limits)), SuggestForm)
     (result,) = await _results(service, served, [form.text], form)
@@ -141,7 +150,7 @@ async def suggest(request: Request) -> Response:
 
 
 async def suggest_batch(request: Request) -> Response:
-    service, served = asked_of(request)
+    service, served = _asked_of(request)
     asked = read_query(request, SuggestQuery)
     documents = (await read_json(request, SuggestBatch, service.limits)).documents
     results = await _results(service, served, [document.text for document in documents], asked)

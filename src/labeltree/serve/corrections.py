@@ -8,6 +8,7 @@ removed by the next one.
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import time
 from collections.abc import Iterator, Sequence
@@ -30,6 +31,7 @@ try:
 except ImportError:  # Windows: one process at a time there
     fcntl = None  # type: ignore[assignment]
 
+_log = logging.getLogger(__name__)
 MOST_BYTES = 2_000_000_000  # of a file: nobody may fill the disk
 _TAIL = 16_000_000  # bytes at the end that are looked through for the beginning of the last line
 _FLAGS = os.O_RDWR | os.O_APPEND | os.O_CREAT | getattr(os, "O_BINARY", 0)
@@ -66,7 +68,16 @@ class Corrections:
 
     def append(self, lines: Sequence[bytes]) -> list[None]:
         """Write lines by one call, and flush them to the disk: all of them, or none and a problem."""
-        content = b"".join(lines)
+        try:
+            self._append(b"".join(lines))
+        except OSError as error:
+            reason = error.strerror or str(error)
+            _log.error("%s: corrections cannot be written: %s", self.path, reason)
+            detail = f"corrections cannot be written: {reason}; send it again when that is mended"
+            raise busy(503, detail) from error
+        return [None] * len(lines)
+
+    def _append(self, content: bytes) -> None:
         with self._locked() as file:
             size = _end_of_lines(file)
             if size + len(content) > self.most_bytes:
@@ -74,11 +85,10 @@ class Corrections:
             try:
                 _write_all(file, content)
                 os.fsync(file)
-            except OSError as error:
-                os.ftruncate(file, size)
-                detail = f"it cannot be stored ({error.strerror}); make room, then send it again"
-                raise busy(503, detail) from error
-        return [None] * len(lines)
+            except OSError:
+                with contextlib.suppress(OSError):  # else the next writer removes the part of a line
+                    os.ftruncate(file, size)
+                raise
 
     @contextlib.contextmanager
     def _locked(self) -> Iterator[int]:
@@ -137,12 +147,23 @@ def _end_of_lines(file: int) -> int:
     return size + 1
 
 
+def _check_decisions(asked: CorrectionRequest) -> None:
+    """Nothing can be learned of a label that is both right and wrong."""
+    rejected = set(asked.rejected)
+    both = next((label for label in asked.labels if label in rejected), None)
+    if both is not None:
+        raise Problem(422, f"{both[:64]!r} is in labels and in rejected; leave it out of one of them")
+
+
 async def correct(request: Request) -> Response:
     service, served = asked_of(request)
     if service.corrections is None:
         raise Problem(404, "this service keeps no corrections; start it with --corrections FILE")
     asked = await read_json(request, CorrectionRequest, service.limits)
+    if not served.takes_text:
+        raise Problem(422, f"{served.name} takes vectors; only models of texts can be corrected here")
     check_texts([asked.text], service.limits)
+    _check_decisions(asked)
     check_most("the number of labels", len(asked.labels) + len(asked.rejected), service.limits.labels)
     record = {
         "text": asked.text,

@@ -148,8 +148,8 @@ async def server_ready(request: Request) -> Response:
 async def model_metadata(request: Request) -> Response:
     served = _asked_of(request)[1]
     outputs = [TensorMetadata(LABELS, "BYTES", [-1, -1]), TensorMetadata(PROBABILITIES, "FP32", [-1, -1])]
-    texts = TensorMetadata("text", "BYTES", [-1])
-    return answer(InferenceModel(served.name, [served.version], "labeltree", [texts], outputs), served)
+    texts = [TensorMetadata("text", "BYTES", [-1])] if served.takes_text else []
+    return answer(InferenceModel(served.name, [served.version], "labeltree", texts, outputs), served)
 
 
 async def version_metadata(request: Request) -> Response:
@@ -168,6 +168,9 @@ async def version_ready(request: Request) -> Response:
 
 async def infer(request: Request) -> Response:
     service, served = _asked_of(request)
+    if not served.takes_text:
+        name = served.name
+        raise Problem(422, f"{name} takes sparse vectors, not texts: POST /v1/models/{name}/predict instead")
     head, binary = _parts(request, await read_body(request, service.limits))
     asked: InferRequest = decode(head, InferRequest)
     texts = _texts(asked, binary)

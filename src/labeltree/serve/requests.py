@@ -18,11 +18,14 @@ from labeltree.model import Model
 from labeltree.serve.limits import Limits
 from labeltree.serve.problems import Problem
 from labeltree.serve.schemas import Document, PredictRequest, Vector
+from labeltree.serve.served import Served
 
 Asked = TypeVar("Asked", bound=msgspec.Struct)
 Query = TypeVar("Query", bound=msgspec.Struct)
 JSON = "application/json"
+_LARGEST = float(np.finfo(np.float32).max)
 FORM = "application/x-www-form-urlencoded"
+_ENTRY_CHARACTERS = 5  # that take as long to explain as an entry of a vector
 
 
 async def read_json(request: Request, kind: type[Asked], limits: Limits) -> Asked:
@@ -118,7 +121,7 @@ def _too_large(most: int) -> Problem:
     return Problem(413, detail, {"Connection": "close"})  # the rest of the body is not read
 
 
-def documents_of(asked: PredictRequest, limits: Limits) -> list[str] | list[Vector]:
+def documents_of(asked: PredictRequest, limits: Limits, served: Served) -> list[str] | list[Vector]:
     """The texts or vectors of a request, of which there must be one kind."""
     texts = asked.texts if asked.text is None else [asked.text]
     vectors = asked.vectors if asked.vector is None else [asked.vector]
@@ -126,24 +129,26 @@ def documents_of(asked: PredictRequest, limits: Limits) -> list[str] | list[Vect
     if sum(value is not None for value in given) != 1:
         raise Problem(422, "give exactly one of text, texts, vector and vectors")
     if texts is not None:
+        check_takes_text(served)
         _check_number(len(texts), limits)
         check_texts(texts, limits)
         return texts
     assert vectors is not None
     _check_number(len(vectors), limits)
-    _check_vectors(vectors)
+    _check_vectors(vectors, served)
     return vectors
 
 
-def document_of(asked: Document, limits: Limits) -> str | Vector:
+def document_of(asked: Document, limits: Limits, served: Served) -> str | Vector:
     """The only text or vector of a request."""
     if (asked.text is None) == (asked.vector is None):
         raise Problem(422, "give exactly one of text and vector")
     if asked.text is not None:
+        check_takes_text(served)
         check_texts([asked.text], limits)
         return asked.text
     assert asked.vector is not None
-    _check_vectors([asked.vector])
+    _check_vectors([asked.vector], served)
     return asked.vector
 
 
@@ -156,6 +161,14 @@ def _check_number(n: int, limits: Limits) -> None:
         )
 
 
+def check_takes_text(served: Served) -> None:
+    if not served.takes_text:
+        last = served.model.n_features - 1
+        raise Problem(
+            422, f"{served.name} takes vectors, not texts: send vector with indices (0 to {last}) and values"
+        )
+
+
 def check_texts(texts: Sequence[str], limits: Limits) -> None:
     longest = max(map(len, texts), default=0)
     if longest > limits.text_characters:
@@ -163,11 +176,17 @@ def check_texts(texts: Sequence[str], limits: Limits) -> None:
         raise Problem(422, f"a text has {longest:,} characters, more than {most:,}; cut it, or split it up")
 
 
-def _check_vectors(vectors: Sequence[Vector]) -> None:
+def _check_vectors(vectors: Sequence[Vector], served: Served) -> None:
+    n = served.model.n_features
     for number, vector in enumerate(vectors):
         if len(vector.indices) != len(vector.values):
             told = f"{len(vector.indices):,} indices, but {len(vector.values):,} values"
             raise Problem(422, f"vector {number} has {told}; give one value for each index")
+        if max(vector.indices, default=-1) >= n:
+            told = f"index {max(vector.indices)}, but {served.name} has indices from 0 to {n - 1}"
+            raise Problem(422, f"vector {number} has {told}; leave out what it was not trained with")
+        if max(map(abs, vector.values), default=0.0) > _LARGEST:
+            raise Problem(422, f"vector {number} has a value beyond 32-bit floats; replace or remove it")
 
 
 def check_most(name: str, value: int, most: int) -> int:
@@ -175,6 +194,20 @@ def check_most(name: str, value: int, most: int) -> int:
     if value > most:
         raise Problem(422, f"{name} is {value:,}, more than {most:,}; ask for fewer")
     return value
+
+
+def check_explained(given: str | Vector, n_labels: int, limits: Limits) -> None:
+    """An explanation has every word for each label, and nobody else's is begun before it is done."""
+    size, unit, weight = len(given) if isinstance(given, str) else len(given.indices), "characters", 1
+    if isinstance(given, Vector):
+        unit, weight = "entries", _ENTRY_CHARACTERS
+    if size * weight > limits.explained_characters:
+        most = limits.explained_characters // weight
+        raise Problem(422, f"{size:,} {unit} are more than the {most:,} that are explained; send a part")
+    if size * weight * n_labels > limits.explained_product:
+        n_most = limits.explained_product // (size * weight)
+        detail = f"{n_labels} labels of {size:,} {unit} are too much to explain at once"
+        raise Problem(422, f"{detail}; ask for at most {n_most} labels, or send less")
 
 
 def given_rows(model: Model, documents: Sequence[str | Vector]) -> SparseRows:

@@ -16,6 +16,7 @@ from labeltree.serve.problems import Problem, busy
 from labeltree.serve.reference import POLICY, whole_page
 from labeltree.serve.requests import (
     JSON,
+    check_explained,
     check_most,
     document_of,
     documents_of,
@@ -72,7 +73,7 @@ async def predict(request: Request) -> Response:
 
 async def results_of(service: Service, served: Served, asked: schemas.PredictRequest) -> list[schemas.Result]:
     """By the thread that predicts, perhaps together with other requests."""
-    documents = documents_of(asked, service.limits)
+    documents = documents_of(asked, service.limits, served)
     if asked.k is not None:
         check_most("k", asked.k, service.limits.labels)
     question = question_of(served, asked, documents)
@@ -86,40 +87,42 @@ async def results_of(service: Service, served: Served, asked: schemas.PredictReq
 async def explain(request: Request) -> Response:
     service, served = asked_of(request)
     asked = await read_json(request, schemas.ExplainRequest, service.limits)
-    given = document_of(asked, service.limits)
+    given = document_of(asked, service.limits, served)
     most = service.limits.explained
     check_most("k", asked.k, most)
     if asked.labels is not None:
         check_most("the number of labels", len(asked.labels), most)
+    check_explained(given, asked.k if asked.labels is None else len(asked.labels), service.limits)
 
     def work() -> dict[str, Any]:
         return served.model.explain(_single(served, given), asked.labels, asked.k).to_dict()
 
-    return answer(schemas.ExplainAnswer(await service.lookups.call(work), served.model_name), served)
+    return answer(schemas.ExplainAnswer(await service.explanations.call(work), served.model_name), served)
 
 
 async def why_not(request: Request) -> Response:
     service, served = asked_of(request)
     asked = await read_json(request, schemas.WhyNotRequest, service.limits)
-    given = document_of(asked, service.limits)
+    given = document_of(asked, service.limits, served)
+    check_explained(given, 1, service.limits)
 
     def work() -> dict[str, Any]:
         return served.model.why_not(_single(served, given), asked.label).to_dict()
 
-    return answer(schemas.WhyNotAnswer(await service.lookups.call(work), served.model_name), served)
+    return answer(schemas.WhyNotAnswer(await service.explanations.call(work), served.model_name), served)
 
 
 async def neighbours(request: Request) -> Response:
     service, served = asked_of(request)
     asked = await read_json(request, schemas.NeighboursRequest, service.limits)
-    given = document_of(asked, service.limits)
+    given = document_of(asked, service.limits, served)
     n = check_most("n", asked.n, service.limits.labels)
 
     def work() -> list[schemas.SimilarRow]:
         rows = given_rows(served.model, [given])
         return [schemas.SimilarRow(*pair) for pair in served.model.neighbours(rows, n, threads=1)[0]]
 
-    return answer(schemas.NeighboursAnswer(await service.lookups.call(work), served.model_name), served)
+    return answer(schemas.NeighboursAnswer(await service.explanations.call(work), served.model_name), served)
 
 
 def _single(served: Served, given: str | Vector) -> Any:

@@ -18,6 +18,7 @@ from labeltree.serve.schemas import ModelCard, ModelName
 from labeltree.serve.walking import TreeWalk
 from labeltree.storage.container.layout import DIGEST_BYTES
 
+_TEXT_INPUTS = frozenset({"text", "embedded"})  # kinds of features that are made of texts alone
 IN_MEMORY = "in-memory"  # the version of a model that has no file
 _SHORT = 12  # hexadecimal digits of a digest
 _TRIES = 3
@@ -40,6 +41,7 @@ class Served:
         self.name, self.model, self.version, self.signature = name, model, version, signature
         self.model_name = ModelName(name, version)
         self.headers = ((b"x-model", f"{name}@{version}".encode()),)  # of all answers
+        self.takes_text = model.features.input in _TEXT_INPUTS
         self.is_quick = False  # whether it may answer in the event loop; the check finds out
         self.mask = lru_cache(_MASKS)(model.mask)  # of tuples; kept here, and so not longer than the model
 

@@ -30,7 +30,7 @@ TIDY_TICKS = 30  # looks, after which memory that was freed is given back
 
 
 class Service:
-    """Of one app. Explanations and searches have a thread of their own: predictions do not wait for them."""
+    """Of one app. Explanations have a thread of their own, and searches too: nobody waits for the slower."""
 
     def __init__(
         self, registry: Registry, limits: Limits, tokens: Tokens, corrections: Corrections | None = None,
@@ -43,6 +43,7 @@ class Service:
         self.predictions = Worker(
             "labeltree-predictions", *asked, observe=lambda n_rows: self.numbers.batch(n_rows)
         )
+        self.explanations = Worker("labeltree-explanations", *asked)
         self.lookups = Worker("labeltree-lookups", *asked)
         self.writes = Worker("labeltree-writes", *asked)
         self.is_ready = False
@@ -65,6 +66,7 @@ class Service:
             with contextlib.suppress(asyncio.CancelledError):
                 await task
             self.predictions.close()
+            self.explanations.close()
             self.lookups.close()
             self.writes.close()
 
@@ -109,7 +111,8 @@ class Service:
         self.ticks.append(self._tell)
 
     def _tell(self) -> None:
-        self.numbers.waiting = self.predictions.n_waiting + self.lookups.n_waiting
+        asked = (self.predictions, self.explanations, self.lookups)
+        self.numbers.waiting = sum(worker.n_waiting for worker in asked)
         self.numbers.is_ready = self.is_ready
         if self._board is not None:
             self._board.write(self._slot, self.numbers)
