@@ -70,15 +70,38 @@ def test_lines_are_chosen_by_the_button(site: Any, pages: Callable[..., Any], tm
     assert page.locator("#file-scorecard").count() == 0
 
 
+def test_labels_of_fasttext_lines_are_compared_and_no_part_of_the_text(
+    site: Any, pages: Callable[..., Any]
+) -> None:
+    page = pages(site.address)
+    lines = "\ufeff__label__bread __label__baking knead the dough\r\ngrind beans __label__coffee\r\nwhisk eggs\r\n"
+    with page.expect_request("**/predict") as asking:
+        drop(page, "notes.txt", lines)
+    assert asking.value.post_data_json["texts"] == ["knead the dough", "grind beans", "whisk eggs"]
+    page.wait_for_selector("#file-scorecard")
+    shown = page.locator("table.tagged tbody td:nth-child(3)").all_inner_texts()
+    assert shown == ["bread, baking", "coffee", ""]
+
+
 @pytest.mark.parametrize(
     ("name", "content", "told"),
     [
         ("bad.jsonl", '{"text": "a"}\n{"words": 1}\n', "bad.jsonl, line 2: this is no JSON object"),
         ("empty.txt", " \n\n", "empty.txt has no text in it."),
+        ("latin.txt", b"dough\ncaf\xe9 au lait\n", "latin.txt, line 2: this is no UTF-8."),
+        (
+            "bytes.txt",
+            b"dough\x00\x01\xff\n",
+            "bytes.txt cannot be tagged: it has bytes that are in no text.",
+        ),
+        ("paper.pdf", b"%PDF-1.7\n1 0 obj\n", "paper.pdf cannot be tagged: it is a PDF."),
+        ("wide.csv", "text\ndough\n".encode("utf-16"), "wide.csv cannot be tagged: it is UTF-16."),
+        ("open.csv", 'id,text\n1,dough\n2,"beans\n3,tea\n', "open.csv, line 3: a quote is opened here"),
+        ("nameless.txt", "__label__bread dough\n__label__ tea\n", "nameless.txt, line 2: a label is empty."),
     ],
 )
 def test_what_is_wrong_with_a_file_is_told(
-    site: Any, pages: Callable[..., Any], name: str, content: str, told: str
+    site: Any, pages: Callable[..., Any], name: str, content: str | bytes, told: str
 ) -> None:
     page = pages(site.address)
     drop(page, name, content)

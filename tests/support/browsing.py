@@ -6,7 +6,8 @@ from typing import Any
 
 _DROP = """([name, content]) => {
     const given = new DataTransfer();
-    given.items.add(new File([content], name));
+    const bytes = typeof content === "string" ? content : new Uint8Array(content);
+    given.items.add(new File([bytes], name));
     for (const type of ["dragover", "drop"]) {
         window.dispatchEvent(new DragEvent(type, { dataTransfer: given, bubbles: true, cancelable: true }));
     }
@@ -27,6 +28,6 @@ def slide(page: Any, name: str, value: int) -> None:
     page.evaluate(_SLIDE, [page.query_selector(f"#{name}"), value])
 
 
-def drop(page: Any, name: str, content: str) -> None:
+def drop(page: Any, name: str, content: str | bytes) -> None:
     page.wait_for_selector("html[data-ready]")
-    page.evaluate(_DROP, [name, content])
+    page.evaluate(_DROP, [name, list(content) if isinstance(content, bytes) else content])

@@ -7,12 +7,49 @@ export const MOST_MEGABYTES = 25;
 
 export class BadFile extends Error {}
 
-// What stands until the closing quote, and where that is passed.
+// What is often given by mistake, by its first bytes.
+const OTHER_KINDS = [
+  ["%PDF-", texts.filePdf],
+  ["PK\x03\x04", texts.fileZip],
+  ["\x1f\x8b", texts.fileGzip],
+  ["\xff\xfe", texts.fileUtf16],
+  ["\xfe\xff", texts.fileUtf16],
+];
+const LINE_END = 10;
+
+function badLine(bytes) {
+  const decoder = new TextDecoder("utf-8", { fatal: true });
+  for (let start = 0, line = 1; ; line += 1) {
+    const end = bytes.indexOf(LINE_END, start);
+    try {
+      decoder.decode(bytes.subarray(start, end < 0 ? undefined : end));
+    } catch {
+      return line;
+    }
+    if (end < 0) return line;
+    start = end + 1;
+  }
+}
+
+// Bytes that are no text would become suggestions for nonsense: they are refused, as on the command line.
+export function decoded(name, bytes) {
+  const isAt = (sign) => [...sign].every((character, place) => bytes[place] === character.charCodeAt(0));
+  const [, reason] = OTHER_KINDS.find(([sign]) => isAt(sign)) ?? [];
+  if (reason) throw new BadFile(texts.fileOther(name, reason));
+  if (bytes.includes(0)) throw new BadFile(texts.fileOther(name, texts.fileBinary));
+  try {
+    return new TextDecoder("utf-8", { fatal: true }).decode(bytes);
+  } catch {
+    throw new BadFile(texts.fileBad(name, badLine(bytes), texts.fileNotUtf8));
+  }
+}
+
+// What stands until the closing quote, and where that is passed; nothing if there is none.
 function quoted(content, start) {
   const parts = [];
   for (let place = start; ; ) {
     const next = content.indexOf('"', place);
-    if (next < 0) return [parts.join("") + content.slice(place), content.length];
+    if (next < 0) return null;
     const isDoubled = content[next + 1] === '"';
     parts.push(content.slice(place, next + (isDoubled ? 1 : 0)));
     if (!isDoubled) return [parts.join(""), next + 1];
@@ -21,14 +58,18 @@ function quoted(content, start) {
 }
 
 // Rows of a table whose cells may be quoted; a quote within is doubled.
-export function tableRows(content, separator) {
+export function tableRows(name, content, separator) {
   const rows = [];
   let cells = [];
   let place = 0;
   const end = content.length;
   while (place <= end) {
     let cell = "";
-    if (content[place] === '"') [cell, place] = quoted(content, place + 1);
+    if (content[place] === '"') {
+      const found = quoted(content, place + 1);
+      if (!found) throw new BadFile(texts.fileBad(name, content.slice(0, place).split("\n").length, texts.fileQuote));
+      [cell, place] = found;
+    }
     let stop = place;
     while (stop < end && content[stop] !== separator && content[stop] !== "\n") stop += 1;
     cells.push(cell + content.slice(place, stop).replace(/\r$/, ""));
@@ -41,12 +82,14 @@ export function tableRows(content, separator) {
   return rows;
 }
 
+const PREFIX = "__label__";
+const LABEL_WORD = /(^|\s)__label__(\S*)/g;
 const SEPARATORS = [",", "\t", ";"];
 
-function readTable(content, notes) {
+function readTable(name, content, notes) {
   const head = content.slice(0, content.indexOf("\n") + 1 || undefined);
   const separator = SEPARATORS.reduce((best, each) => (head.split(each).length > head.split(best).length ? each : best));
-  const [names, ...rows] = tableRows(content, separator);
+  const [names, ...rows] = tableRows(name, content, separator);
   const lower = (names ?? []).map((name) => name.trim().toLowerCase());
   let column = lower.indexOf("text");
   const labels = lower.indexOf("labels");
@@ -73,17 +116,33 @@ function readJsonLines(name, content) {
   });
 }
 
-const readLines = (content) => content.split(/\r?\n/).filter((line) => line.trim()).map((text) => ({ text, labels: null }));
+// Lines of fastText: words with the prefix are labels, wherever they stand, and no part of the text.
+function readLines(name, content) {
+  const documents = content.split(/\r?\n/).map((line, number) => {
+    if (!line.includes(PREFIX)) return { text: line, labels: [] };
+    const labels = [];
+    const text = line.replace(LABEL_WORD, (_, before, label) => {
+      if (!label) throw new BadFile(texts.fileBad(name, number + 1, texts.fileNoName(PREFIX)));
+      labels.push(label);
+      return before;
+    });
+    return { text: text.trim(), labels };
+  });
+  return documents.some(({ labels }) => labels.length) ? documents : documents.map(({ text }) => ({ text, labels: null }));
+}
 
 export async function readFile(file) {
   if (file.size > MOST_MEGABYTES * 1e6) throw new BadFile(texts.fileTooLarge(file.name, MOST_MEGABYTES));
-  const content = (await file.text()).replace(/^\ufeff/, "").toWellFormed();
+  const buffer = await file.arrayBuffer().catch(() => {
+    throw new BadFile(texts.fileUnreadable(file.name)); // a folder, or a file that has changed or gone
+  });
+  const content = decoded(file.name, new Uint8Array(buffer));
   const notes = [];
   const kind = file.name.toLowerCase().split(".").at(-1);
   let documents;
   if (kind === "jsonl" || kind === "ndjson" || kind === "json") documents = readJsonLines(file.name, content);
-  else if (kind === "csv" || kind === "tsv") documents = readTable(content, notes);
-  else documents = readLines(content);
+  else if (kind === "csv" || kind === "tsv") documents = readTable(file.name, content, notes);
+  else documents = readLines(file.name, content);
   documents = documents.filter((document) => document.text.trim());
   if (!documents.length) throw new BadFile(texts.fileEmpty(file.name));
   if (documents.length > MOST_ROWS) notes.push(texts.fileCut(MOST_ROWS));
