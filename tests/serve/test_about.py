@@ -90,7 +90,9 @@ def test_a_label_is_found_in_the_tree(client: Any, model: Model) -> None:
         ("deep/tree?node=-1", "int"),
         ("deep/tree?limit=5000", "ask for fewer"),
         ("deep/tree?label=nothing", "not among"),
-        ("deep/label?label=labl7", "did you mean"),
+        ("deep/label?label=label1&depth=2", "depth"),
+        ("deep/tree?nodes=1", "nodes"),
+        ("deep/labels?query=a", "query"),
         ("deep/label", "label"),
     ],
 )
@@ -98,6 +100,11 @@ def test_what_is_wrong_is_told(client: Any, question: str, told: str) -> None:
     answer = client.get(f"/v1/models/{question}")
     assert answer.status_code == 422
     assert told in answer.json()["detail"]
+
+
+def test_a_label_that_is_not_there_is_not_found(client: Any) -> None:
+    answer = client.get("/v1/models/deep/label?label=labl7")
+    assert (answer.status_code, "did you mean" in answer.json()["detail"]) == (404, True)
 
 
 def test_facts(client: Any, model: Model) -> None:

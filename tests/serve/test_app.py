@@ -7,6 +7,7 @@ import re
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,9 +17,12 @@ pytest.importorskip("starlette", reason="no starlette: pip install 'labeltree[se
 pytest.importorskip("httpx", reason="no httpx: pip install 'labeltree[dev]'")
 
 import labeltree
+from labeltree.errors import ModelFileError, ParameterError
 from labeltree.query import IF_UNKNOWN, RULES, SEARCHES
+from labeltree.serve.app import create_app
 from labeltree.serve.limits import Limits
 from labeltree.serve.page_files import FILES
+from labeltree.serve.tokens import read_tokens
 
 LIMITS = Limits(
     body_bytes=20_000,
@@ -232,6 +236,30 @@ def check_problem(answer: Any, status: int) -> None:
 @pytest.mark.parametrize(("status", "body"), BAD, ids=lambda value: str(value)[:60])
 def test_bad_bodies_are_problems(client: Any, status: int, body: bytes) -> None:
     check_problem(client.post(PREDICT, content=body, headers={"Content-Type": "application/json"}), status)
+
+
+@pytest.mark.parametrize(
+    ("body", "told"),
+    [
+        (b'{"text": "\\ud800"}', "half of a surrogate pair"),
+        (b'{"text": "bread \\udc00 and much more of it"}', "half of a surrogate pair"),
+        (b'{"text": "bread', "truncated"),
+        (b'{"text": "a", "rule": "x"}', "which may be 'model' or 'none'"),
+    ],
+)
+def test_problems_of_bodies_say_what_to_send(client: Any, body: bytes, told: str) -> None:
+    answer = client.post(PREDICT, content=body, headers={"Content-Type": "application/json"})
+    assert told in answer.json()["detail"]
+
+
+def test_files_that_are_not_there_are_named(tmp_path: Path) -> None:
+    nothing = tmp_path / "nothing"
+    with pytest.raises(ModelFileError, match="there is no such file"):
+        create_app({"a": nothing})
+    with pytest.raises(ParameterError, match="labeltree test MODEL DATA"):
+        create_app({"text": text_model()}, scorecards={"text": nothing})
+    with pytest.raises(ParameterError, match="one token per line"):
+        read_tokens(nothing)
 
 
 def test_problems_of_vectors_are_told_in_words_of_the_request(client: Any) -> None:

@@ -142,6 +142,11 @@ def test_what_is_wrong_is_told(client: Any, status: int, asked: Any) -> None:
     assert list(answer.json()) == ["error"]
 
 
+def test_unknown_parameters_are_refused(client: Any) -> None:
+    answer = client.post(INFER, json={"inputs": [tensor(["a"])], "parameters": {"top_k": 2}})
+    assert (answer.status_code, "top_k" in answer.json()["error"]) == (422, True)
+
+
 def test_other_media_types_and_vectors(client: Any) -> None:
     answer = client.post(INFER, content=b"{}", headers={"Content-Type": "text/plain"})
     assert answer.status_code == 415

@@ -33,7 +33,8 @@ def test_only_those_with_a_token_may_ask() -> None:
             assert status(client, wrong) == 401
         assert client.get("/no/such/path").status_code == 401
         assert client.get("/metrics").status_code == 401
-        assert client.get("/health/live").status_code == 200
+        for path in ("/health/live", "/docs", "/openapi.json", "/"):
+            assert client.get(path).status_code == 200
 
 
 def test_a_file_of_tokens(tmp_path: Path) -> None:

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from starlette.requests import Request
 from starlette.responses import Response
 
-from labeltree.errors import ParameterError
+from labeltree.errors import LabelTreeError, ParameterError
+from labeltree.serve.problems import Problem
 from labeltree.serve.requests import check_most, read_query
 from labeltree.serve.routes import answer, asked_of
 from labeltree.serve.schemas import FoundLabel, ModelName
@@ -72,7 +73,7 @@ class AboutAnswer(Struct):
     model: ModelName
 
 
-class LabelQuery(Struct):
+class LabelQuery(Struct, forbid_unknown_fields=True):
     """A label's whole name."""
 
     label: str
@@ -89,6 +90,11 @@ def read_scorecard(path: Path) -> Scorecard:
     """A file of `labeltree test --scorecard`, checked."""
     try:
         return msgspec.json.decode(path.read_bytes(), type=Scorecard)
+    except OSError as error:
+        raise ParameterError(
+            f"scorecard {path}: cannot be read ({error.strerror}); "
+            "labeltree test MODEL DATA --scorecard FILE writes one"
+        ) from error
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise ParameterError(
             f"{path}: is no scorecard ({error}); labeltree test MODEL DATA --scorecard FILE writes one"
@@ -137,5 +143,8 @@ async def tree(request: Request) -> Response:
 async def label(request: Request) -> Response:
     service, served = asked_of(request)
     asked = read_query(request, LabelQuery)
-    told = await service.lookups.call(lambda: served.model.label(asked.label).to_dict())
+    try:
+        told = await service.lookups.call(lambda: served.model.label(asked.label).to_dict())
+    except LabelTreeError as error:  # with names near it
+        raise Problem(404, str(error)) from error
     return answer(LabelAnswer(told, served.model_name), served)

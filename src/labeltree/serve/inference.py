@@ -96,12 +96,14 @@ class OutputTensor(Struct):
     parameters: OutputParameters | None = None
 
 
-class InferParameters(Struct):
-    """What is asked of each text; others are left out."""
+class InferParameters(Struct, forbid_unknown_fields=True):
+    """What is asked of each text."""
 
     k: Number = _K
     threshold: Probability = 0.0
     binary_data_output: bool = False  # behind the JSON, where an output does not say it
+    priority: int | None = None  # this and the next are Triton's, and change nothing here
+    timeout: int | None = None
 
 
 class InferRequest(Struct):

@@ -85,7 +85,7 @@ OPERATIONS = (
         schemas.Health, is_open=True,
     ),
     Operation("GET", "/metrics", routes.metrics, "What Prometheus reads.", None),
-    Operation("GET", "/openapi.json", routes.openapi, "This description.", dict[str, Any]),
+    Operation("GET", "/openapi.json", routes.openapi, "This description.", dict[str, Any], is_open=True),
     Operation(
         "GET", "/docs", routes.reference, "This description, to read.", None, gives="text/html", is_open=True
     ),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Sequence
 from functools import lru_cache
 from itertools import chain
@@ -23,6 +24,10 @@ from labeltree.serve.served import Served
 Asked = TypeVar("Asked", bound=msgspec.Struct)
 Query = TypeVar("Query", bound=msgspec.Struct)
 JSON = "application/json"
+_ENUM = re.compile(r"Invalid enum value .* - at `\$\.(\w+)`", re.DOTALL)
+_HALF = re.compile(  # a first half without a second, or a second without a first
+    rb"\\u[dD][89abAB][0-9a-fA-F]{2}(?!\\u[dD][c-fC-F])|(?<!\\u[dD][89abAB]..)\\u[dD][c-fC-F]"
+)
 _LARGEST = float(np.finfo(np.float32).max)
 FORM = "application/x-www-form-urlencoded"
 _ENTRY_CHARACTERS = 5  # that take as long to explain as an entry of a vector
@@ -43,9 +48,23 @@ def decode(body: bytes, kind: Any) -> Any:
     try:
         return _decoder(kind).decode(body)
     except msgspec.ValidationError as error:
-        raise Problem(422, f"{error}; GET /openapi.json says what a request may hold") from error
+        told = f"{error}{_choices(str(error), kind)}; GET /openapi.json says what a request may hold"
+        raise Problem(422, told) from error
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        if _HALF.search(body) and ("truncated" in str(error) or "surrogate" in str(error)):
+            raise Problem(
+                400, "a text has half of a surrogate pair, as \\ud800; send whole characters"
+            ) from error
         raise Problem(400, f"the body is no JSON in UTF-8 ({error}); send one object") from error
+
+
+def _choices(told: str, kind: Any) -> str:
+    """What a field may be, where the decoder says only that it may not be what it is."""
+    found = _ENUM.fullmatch(told)
+    if found is None:
+        return ""
+    fields = msgspec.json.schema(kind)["$defs"][kind.__name__]["properties"]
+    return f", which may be {' or '.join(map(repr, fields[found[1]]['enum']))}"
 
 
 def read_query(request: Request, kind: type[Query]) -> Query:

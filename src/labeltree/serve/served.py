@@ -91,6 +91,8 @@ def signature_of(path: Path) -> Signature:
 
 def load_served(name: str, path: Path) -> Served:
     """The model of a file, verified; its version is the beginning of the file's digest."""
+    if not path.exists():
+        raise ModelFileError(f"model file {path}: there is no such file; give one that labeltree train wrote")
     for _ in range(_TRIES):
         before = signature_of(path)
         model = load(path)

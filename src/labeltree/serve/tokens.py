@@ -38,6 +38,11 @@ def read_tokens(path: Path) -> Tokens:
     """One per line; empty lines and those that begin with # are left out."""
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
+    except OSError as error:
+        raise ParameterError(
+            f"token file {path}: cannot be read ({error.strerror}); write one token per line, "
+            "or leave --token-file out"
+        ) from error
     except UnicodeDecodeError as error:
         raise ParameterError(f"{path}: is no text in UTF-8; write one token per line") from error
     tokens = [line.strip() for line in lines if line.strip() and not line.startswith("#")]
