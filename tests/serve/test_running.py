@@ -121,7 +121,7 @@ def test_what_cannot_be_started(tmp_path: Path, capsys: pytest.CaptureFixture[st
     with socket.create_server(("127.0.0.1", 0)) as taken:
         assert cli.main(["serve", str(path), "--port", str(taken.getsockname()[1])]) == 2
     assert "cannot be listened on" in capsys.readouterr().err
-    assert cli.main(["serve", str(path), "--token-file", str(tmp_path / "none")]) == 1
+    assert cli.main(["serve", str(path), "--token-file", str(tmp_path / "none")]) == 2
 
 
 def test_names_of_models() -> None:
