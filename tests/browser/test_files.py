@@ -74,11 +74,10 @@ def test_labels_of_fasttext_lines_are_compared_and_no_part_of_the_text(
     site: Any, pages: Callable[..., Any]
 ) -> None:
     page = pages(site.address)
-    first = "\ufeff__label__bread __label__baking knead the dough"
-    lines = f"{first}\r\ngrind beans __label__coffee\r\nwhisk eggs\r\n"
+    lines = "\ufeff__label__bread __label__baking knead dough\r\ngrind beans __label__coffee\r\nwhisk eggs\n"
     with page.expect_request("**/predict") as asking:
         drop(page, "notes.txt", lines)
-    assert asking.value.post_data_json["texts"] == ["knead the dough", "grind beans", "whisk eggs"]
+    assert asking.value.post_data_json["texts"] == ["knead dough", "grind beans", "whisk eggs"]
     page.wait_for_selector("#file-scorecard")
     shown = page.locator("table.tagged tbody td:nth-child(3)").all_inner_texts()
     assert shown == ["bread, baking", "coffee", ""]

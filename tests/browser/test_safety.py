@@ -119,6 +119,24 @@ def test_a_service_that_is_gone_comes_back(site: Any, pages: Callable[..., Any])
     pages.expected.append("/predict")  # type: ignore[attr-defined]
 
 
+def test_nothing_is_decided_by_suggestions_for_an_earlier_text(site: Any, pages: Callable[..., Any]) -> None:
+    page = pages(site.address)
+    page.wait_for_selector("html[data-ready]")
+    page.fill("#text", "knead dough")
+    page.click("[aria-label='Accept bread']")
+    page.route("**/predict", lambda route: route.abort())
+    page.fill("#text", "grind the beans for espresso")
+    page.wait_for_selector(".decide[aria-disabled=true]")
+    assert page.is_disabled("#keep")
+    page.click("[aria-label='Reject bread']", force=True)
+    page.keyboard.press("r")
+    assert page.get_attribute("[aria-label='Reject bread']", "aria-pressed") == "false"
+    page.unroute("**/predict")
+    page.wait_for_selector("[aria-label='Accept coffee']:not([aria-disabled])")
+    assert page.is_enabled("#keep")
+    pages.expected.append("/predict")  # type: ignore[attr-defined]
+
+
 def test_a_correction_that_is_not_taken_is_kept(site: Any, pages: Callable[..., Any]) -> None:
     page = pages(site.address)
     page.wait_for_selector("html[data-ready]")

@@ -86,12 +86,39 @@ def test_reasons(site: Any, pages: Callable[..., Any], picture: Callable[..., Pa
     assert nodes.count() == len(explained.parts[0].path)
     assert nodes.last.locator(".name").text_content() == "bread"
     assert page.locator(".near").count() > 0
+    weights = [f"{part.weight:.0%}".replace("%", " % of the evidence") for part in explained.parts]
+    told = page.locator("#why .evidence").all_inner_texts()
+    assert all(weight in said for weight, said in zip(weights, told, strict=True))
+    assert "Calibration" in page.inner_text("#why-joined")
     type_text(page, TEXT)
     page.wait_for_selector("#backdrop mark")
     picture(page, "reasons")
     page.keyboard.press("Escape")
     page.wait_for_selector("#why", state="hidden")
     assert page.locator("#backdrop mark").count() == 0
+
+
+def test_reasons_that_take_long_are_announced(site: Any, pages: Callable[..., Any]) -> None:
+    page = pages(site.address)
+    type_text(page, TEXT)
+    held = list[Any]()
+    page.route("**/explain", lambda route: held.append(route))
+    page.click(".suggestion [data-act=why][data-label=bread]")
+    page.wait_for_selector("#why >> text=Looking for reasons")
+    held[0].continue_()
+    page.wait_for_selector("#why svg")
+    assert page.locator("#why progress").count() == 0
+
+
+def test_what_was_found_goes_with_the_model(site: Any, pages: Callable[..., Any]) -> None:
+    page = pages(site.address)
+    page.wait_for_selector("html[data-ready]")
+    page.fill("#search input", "te")
+    page.wait_for_selector("[role=option]")
+    assert "found" in page.locator("#search [role=status]").text_content()
+    page.select_option("#model", "tuned")
+    assert page.locator("#search [role=status]").text_content() == ""
+    assert page.input_value("#search input") == ""
 
 
 def test_why_not(site: Any, pages: Callable[..., Any], picture: Callable[..., Path]) -> None:

@@ -2,7 +2,7 @@
 
 import { api } from "./api.js";
 import { button, download, find, h, remembered } from "./dom.js";
-import { change, current, settings, state } from "./state.js";
+import { change, current, settings, state, suggested } from "./state.js";
 import { texts } from "./texts.js";
 
 const decisions = new Map(); // label: accepted or rejected, in the order of the decisions
@@ -49,7 +49,7 @@ const labelsThat = (kind) => [...decisions].filter(([, said]) => said === kind).
 export async function keep() {
   const labels = labelsThat("accepted");
   const rejected = labelsThat("rejected");
-  if (!state.text.trim() || current()?.input !== "text" || labels.length + rejected.length === 0) return;
+  if (suggested.isOld || !state.text.trim() || current()?.input !== "text" || labels.length + rejected.length === 0) return;
   const record = { text: state.text.toWellFormed(), labels, rejected, model: `${state.model}@${current().version}` };
   decisions.clear();
   if (settings.keeps_corrections) await send([record]);
@@ -86,7 +86,7 @@ export function showDecisions() {
     return;
   }
   const labels = labelsThat("accepted");
-  const canKeep = decisions.size > 0 && state.text.trim();
+  const canKeep = !suggested.isOld && decisions.size > 0 && state.text.trim();
   const chips = labels.map((label) =>
     h("li", { class: "chip" }, h("span", {}, label), button("✕", () => decide(label, null), { "aria-label": texts.remove(label), title: texts.remove(label) })),
   );

@@ -116,6 +116,10 @@ function follow(changed) {
   if (any("model") && !any("tab")) showTab();
 }
 
+function showSearch() {
+  find("search").replaceChildren(searchBox(texts.findLabel, texts.findPlaceholder, (label) => change({ label })));
+}
+
 async function waitForService() {
   for (;;) {
     try {
@@ -139,7 +143,8 @@ async function start() {
   onChange(follow);
   onSuggestions(showWhy);
   onDecision(refresh);
-  find("search").replaceChildren(searchBox(texts.findLabel, texts.findPlaceholder, (label) => change({ label })));
+  showSearch();
+  onChange((changed) => changed.has("model") && showSearch()); // what was found is of another model
   addEventListener("keydown", (event) => {
     if (event.key === "Enter" && (event.ctrlKey || event.metaKey) && state.tab === "text") keep();
     if (event.key === "Escape" && state.label) change({ label: "" });

@@ -24,6 +24,7 @@ export function searchBox(title, placeholder, choose) {
   function close() {
     latest.end();
     list.hidden = true;
+    said.textContent = "";
     input.setAttribute("aria-expanded", "false");
     input.removeAttribute("aria-activedescendant");
     place = -1;

@@ -9,6 +9,7 @@ const LONGEST_LINK = 12_000; // characters of a text; longer links are cut on th
 export const state = { ...USUAL };
 export const settings = { version: "", keeps_corrections: false, most_documents: 256, most_characters: 1_000_000, most_bytes: 8_000_000, most_labels: 1000 };
 export const models = new Map();
+export const suggested = { isOld: false }; // what is suggested is of an earlier question: the newer is not answered
 
 const listeners = [];
 export const onChange = (listen) => listeners.push(listen);

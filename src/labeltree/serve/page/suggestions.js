@@ -1,13 +1,15 @@
 // Suggestions as one types.
 
 import { api, channel } from "./api.js";
-import { decide, decisionOf } from "./corrections.js";
+import { decide, decisionOf, showDecisions } from "./corrections.js";
 import { button, debounce, find, h } from "./dom.js";
-import { change, current, document_, models, settings, state } from "./state.js";
+import { change, current, document_, models, settings, state, suggested } from "./state.js";
 import { percent, texts } from "./texts.js";
 
 const WAIT = 40; // ms after the last key: answers come in a few, so that this is most of what one waits
+const SLOW = 600; // ms without an answer: until then greying would only flicker
 const latest = channel();
+let slow = 0; // the timer of the latest question
 export let shown = []; // the labels on the screen
 const listeners = [];
 export const onSuggestions = (listen) => listeners.push(listen);
@@ -19,6 +21,7 @@ export function startSuggestions() {
   threshold.addEventListener("input", () => change({ threshold: Number(threshold.value) }));
   find("rule").addEventListener("change", (event) => change({ rule: event.target.value }));
   find("suggestions").addEventListener("keydown", moveByKeys);
+  find("suggestions").addEventListener("click", (event) => suggested.isOld && event.stopPropagation(), { capture: true });
 }
 
 const isRuled = () => Boolean(current()?.rule) && state.rule === "model";
@@ -54,6 +57,8 @@ async function suggest() {
     return;
   }
   const started = performance.now();
+  clearTimeout(slow);
+  slow = setTimeout(setOld, SLOW, true);
   try {
     const answer = await latest((signal) => api.predict(state.model, { ...given, ...question() }, signal));
     if (!answer) return; // a newer text was asked about meanwhile
@@ -62,11 +67,22 @@ async function suggest() {
     show(answer.results[0], texts.none);
     find("notice").hidden = true;
   } catch (problem) {
+    setOld(true);
     const isGone = problem.status === undefined;
     find("notice").textContent = isGone ? texts.offline : problem.message;
     find("notice").hidden = false;
     if (isGone) setTimeout(suggestSoon, 2000);
   }
+}
+
+// Suggestions for an earlier text stay to be read, but nothing can be decided by them.
+function setOld(isOld) {
+  clearTimeout(slow);
+  if (suggested.isOld === isOld) return;
+  suggested.isOld = isOld;
+  find("panel-text").classList.toggle("old", isOld);
+  refresh();
+  showDecisions();
 }
 
 // Models are replaced while the service runs.
@@ -80,6 +96,7 @@ export const suggestNow = suggest;
 
 function show(result, none) {
   shown = result.labels;
+  setOld(false);
   const list = find("suggestions");
   const focused = list.contains(document.activeElement) ? document.activeElement.dataset : null;
   list.replaceChildren(...shown.map(item));
@@ -100,11 +117,12 @@ function show(result, none) {
 }
 
 function item({ label, probability }) {
+  const isOff = suggested.isOld && "true";
   const said = decisionOf(label);
   const part = Math.max(probability, 0.003).toFixed(4);
   const decideButton = (kind, sign, text) =>
     button(sign, () => decide(label, said === kind ? null : kind), {
-      class: `decide ${kind}`, "aria-label": text(label), title: text(label), "aria-pressed": String(said === kind), "data-label": label, "data-act": kind,
+      class: `decide ${kind}`, "aria-label": text(label), title: text(label), "aria-pressed": String(said === kind), "data-label": label, "data-act": kind, "aria-disabled": isOff,
     });
   return h(
     "li",
@@ -112,7 +130,7 @@ function item({ label, probability }) {
     h(
       "button",
       {
-        type: "button", class: "name", "data-label": label, "data-act": "why", "aria-pressed": String(state.label === label),
+        type: "button", class: "name", "data-label": label, "data-act": "why", "aria-pressed": String(state.label === label), "aria-disabled": isOff,
         "aria-label": texts.explain(label, percent(probability)), onclick: () => change({ label: state.label === label ? "" : label }),
       },
       h("span", { class: "label" }, label),
@@ -142,7 +160,8 @@ function moveByKeys(event) {
     const next = places[places.indexOf(label) + step];
     const target = [...find("suggestions").querySelectorAll("button")].find((each) => each.dataset.label === next && each.dataset.act === act);
     target?.focus();
-  } else if (event.key === "a") decide(label, decisionOf(label) === "accepted" ? null : "accepted");
+  } else if (suggested.isOld) return;
+  else if (event.key === "a") decide(label, decisionOf(label) === "accepted" ? null : "accepted");
   else if (event.key === "r") decide(label, decisionOf(label) === "rejected" ? null : "rejected");
   else return;
   event.preventDefault();

@@ -13,11 +13,14 @@ const latest = channel();
 const TERMS = 10;
 const ROWS = 5;
 const LABELS = 6;
+const SLOW = 300; // ms until it is said that reasons are looked for
+let slow = 0; // the timer of the latest question
 let tree = 0; // which of several is shown
 let told = ""; // the label that is explained
 
 export function hideWhy() {
   latest.end();
+  clearTimeout(slow);
   told = "";
   find("why").hidden = true;
   find("why").replaceChildren();
@@ -32,18 +35,27 @@ export async function showWhy() {
     return;
   }
   const isShown = shown.some((found) => found.label === label);
+  clearTimeout(slow);
+  slow = setTimeout(showLooking, SLOW, label, isShown ? texts.why : texts.whyNot);
   try {
     const answer = await latest((signal) =>
       isShown ? api.explain(state.model, { ...given, labels: [label] }, signal) : api.whyNot(state.model, { ...given, label }, signal),
     );
     if (!answer) return;
+    clearTimeout(slow);
     const whyNot = answer.why_not;
     draw(whyNot ? whyNot.explanation : answer.explanation.labels[0], whyNot);
   } catch (problem) {
+    clearTimeout(slow);
     mark([]);
     find("why").hidden = false;
-    find("why").replaceChildren(heading(label, texts.why), h("p", { class: "problem" }, problem.message));
+    find("why").replaceChildren(heading(label, texts.why), h("p", { class: "problem" }, problem.status ? problem.message : texts.offline));
   }
+}
+
+function showLooking(label, question) {
+  find("why").hidden = false;
+  find("why").replaceChildren(heading(label, question), h("p", { class: "note", role: "status" }, texts.looking), h("progress", { "aria-label": texts.looking }));
 }
 
 function heading(label, question, probability) {
@@ -75,7 +87,7 @@ function draw(explained, whyNot) {
     ...(whyNot ? lost(whyNot) : []),
     h("div", { class: "reason-columns" },
       h("section", {}, say(texts.wordsFor, wordsOf(explained))),
-      h("section", {}, say(texts.path, pathsOf(explained, whyNot?.lost_at)), neighboursOf(explained), forestOf(explained))),
+      h("section", {}, say(texts.path, pathsOf(explained, whyNot?.lost_at)), neighboursOf(explained), forestOf(explained), joinedOf(explained))),
   );
   if (isNew && matchMedia("(max-width: 59.9rem)").matches) place.scrollIntoView(); // where it is below all else
 }
@@ -121,7 +133,16 @@ function pathsOf(explained, lostAt) {
   const choices = trees.map((each, number) =>
     button(texts.pathOf(number + 1), () => { tree = number; showWhy(); }, { class: "quiet", "aria-pressed": String(each === chosen), title: texts.weight(percent(each.weight)) }),
   );
-  return h("div", {}, trees.length > 1 && h("div", { class: "row" }, choices), picture, h("p", { class: "note" }, texts.pathNote));
+  return h("div", {}, trees.length > 1 && h("div", { class: "row" }, choices), evidenceOf(chosen), picture, h("p", { class: "note" }, texts.pathNote));
+}
+
+const evidenceOf = (expert) => h("p", { class: "evidence" }, texts.evidence(percent(expert.probability), percent(expert.weight)));
+
+// Why the steps and the label's percentage differ.
+function joinedOf({ experts, probability }) {
+  const average = percent(experts.reduce((sum, expert) => sum + expert.weight * expert.probability, 0));
+  const said = experts.length > 1 ? texts.joined(average) : texts.alone(average);
+  return h("p", { class: "note", id: "why-joined" }, said, average !== percent(probability) && ` ${texts.mapped(percent(probability))}`);
 }
 
 function neighboursOf(explained) {
@@ -140,10 +161,10 @@ function neighboursOf(explained) {
       h("span", { class: "note words" }, texts.inCommon(near.terms.slice(0, 5).map((term) => term.name).join(", "))),
     ),
   );
-  return [h("h3", { class: "small-title" }, texts.neighbours), h("p", { class: "note" }, texts.neighboursNote(withIt.length, all.length)), h("ul", { class: "nears" }, rows)];
+  return [h("h3", { class: "small-title" }, texts.neighbours), evidenceOf(expert), h("p", { class: "note" }, texts.neighboursNote(withIt.length, all.length)), h("ul", { class: "nears" }, rows)];
 }
 
 function forestOf(explained) {
   const expert = explained.experts.find((each) => each.trees !== undefined);
-  return expert ? h("p", { class: "note" }, texts.forest(expert.trees_with_label, expert.trees)) : null;
+  return expert ? [evidenceOf(expert), h("p", { class: "note" }, texts.forest(expert.trees_with_label, expert.trees))] : null;
 }
