@@ -89,9 +89,9 @@ class Finding(NamedTuple):
         """``rows without a label: 12 (lines 3, 8, 9, ...); advice``."""
         what, advice = ADVICE[self.kind]
         is_number = self.examples_are == "lines"
+        is_name = self.examples_are == "labels"
         shown = ", ".join(
-            str(each) if is_number else shorten(each.encode("utf-8", "surrogatepass"))
-            for each in self.examples
+            shorten(each.encode("utf-8", "surrogatepass")) if is_name else str(each) for each in self.examples
         )
         more = ", ..." if self.n_found > len(self.examples) else ""
         return f"{what}: {self.n_found:,} ({'lines ' * is_number}{shown}{more}); {advice}"
@@ -133,8 +133,9 @@ def check_file(data: Collected, *, to_train: bool = True) -> Report:
         "similar-names": _similar_names(data),
     }
     bad = data.bad_lines
+    messages = [message.removeprefix(f"{data.name}, ") for message in bad.messages[:_SHOWN]]
     findings = [
-        Finding("bad-lines", bad.skipped, bad.messages[:_SHOWN], "messages"),
+        Finding("bad-lines", bad.skipped, messages, "messages"),
         *(_of_rows(kind, data, chosen) for kind, chosen in rows.items()),
         *(_of_labels(kind, data, chosen) for kind, chosen in labels.items()),
     ]
