@@ -43,7 +43,11 @@ def anonymous_bytes(status: Path) -> int:
 
 def disk_bytes(process: int, folder: Path) -> int:
     """What is taken of the disk by a folder, and by files without names that a process has open or mapped."""
-    return sum(_blocks(path) for path in folder.rglob("*")) + sum(_without_names(process).values())
+    try:
+        in_folder = sum(_blocks(path) for path in folder.rglob("*"))
+    except OSError:  # it is gone: the training has ended
+        in_folder = 0
+    return in_folder + sum(_without_names(process).values())
 
 
 def _blocks(path: Path) -> int:

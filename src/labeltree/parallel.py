@@ -56,7 +56,7 @@ class Pool:
 
         self.space = space or IN_MEMORY
         self.threads = check_threads(threads) or available_threads()
-        self._executor = ThreadPoolExecutor(self.threads) if self.threads > 1 else None
+        self._executor = ThreadPoolExecutor(self.threads, "labeltree") if self.threads > 1 else None
 
     def map(self, function: Callable[[Any], T], items: Iterable[Any]) -> list[T]:
         """``[function(item) for item in items]``, possibly at the same time."""

@@ -104,7 +104,7 @@ def test_systems_without_fork(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_memory() -> None:
     if sys.platform.startswith("linux"):
-        assert re.fullmatch(r"[\d.]+ MB of its own, [\d.]+ [kM]?B shared", memory_of(os.getpid()))
+        assert re.fullmatch(r"[\d.]+ [MG]B of its own, [\d.]+ [kMG]?B shared", memory_of(os.getpid()))
     assert memory_of(-1) == "of unknown memory"
     give_back()
     keep_little()

@@ -86,7 +86,7 @@ def search(mixture: Mixture, X: SparseRows, query: Query) -> Found:
         return best_of_rows(ensemble, X, query, 1)
     ids = np.full((X.n_rows, query.k), -7, np.int32)
     probabilities = np.full((X.n_rows, query.k), np.nan, np.float32)
-    is_exact = ensemble.trees.topk(X[:3], ensemble._votes(X[:3]), query, ids, probabilities)
+    is_exact = ensemble.trees.topk(X[:3], ensemble.votes(X[:3]), query, ids, probabilities)
     return ids, probabilities, is_exact
 
 
