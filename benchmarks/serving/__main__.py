@@ -22,7 +22,7 @@ from pathlib import Path
 
 import labeltree
 from benchmarks.serving.load import Load, body_of, closed_load, has_wrk, open_load, wrk
-from benchmarks.serving.process import Service, post, serving, wait_until_ready
+from benchmarks.serving.process import Service, go_first, post, read_texts, serving, wait_until_ready
 
 PATH = "/v1/models/model/predict"
 
@@ -64,14 +64,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--batch", type=int, default=32)
     parser.add_argument("--first", action="store_true", help="before all other processes")
     given = parser.parse_args(arguments)
-    texts = [line for line in given.texts.read_text(encoding="utf-8").splitlines() if line.strip()][:4_000]
+    texts = read_texts(given.texts, 4_000)
     single = [body_of([text]) for text in texts]
     own, other = cores()
     if other is not None:
         os.sched_setaffinity(0, {other})  # of this program, which is the load
     if given.first:
-        os.setsid()  # a group of its own, with the service, ...
-        Path("/proc/self/autogroup").write_text("-19")  # ... which gets most of the machine's time
+        go_first()
     with serving([f"model={given.model}"], "--quiet", core=own) as service:
         asyncio.run(wait_until_ready(service.port))
         most(service, single, 8, min(1.0, given.seconds))  # caches are filled

@@ -24,7 +24,6 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-import labeltree
 from benchmarks.serving.load import percentile
 from benchmarks.serving.process import (
     Answer,
@@ -33,7 +32,8 @@ from benchmarks.serving.process import (
     ask_once,
     head_of,
     post,
-    serving,
+    read_texts,
+    serving_copy,
     wait_until_ready,
 )
 from benchmarks.serving.soak import bad_requests, good_requests
@@ -278,16 +278,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--fuzzed", type=int, default=10_000)
     parser.add_argument("--schemathesis", default=shutil.which("schemathesis"), metavar="PROGRAM")
     given = parser.parse_args(arguments)
-    texts = [line for line in given.texts.read_text(encoding="utf-8").splitlines() if line.strip()][:2_000]
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "model.labeltree"
-        labeltree.load(given.model).save(path)
-        with serving([f"model={path}"], "--quiet") as service:
-            is_well = asyncio.run(attack(service, texts, path, given.fuzzed))
-            if given.schemathesis:
-                is_well &= schemathesis(service, given.schemathesis)
-            else:
-                print("schemathesis is not installed: pip install schemathesis")
+    texts = read_texts(given.texts, 2_000)
+    with serving_copy(given.model) as (service, path):
+        is_well = asyncio.run(attack(service, texts, path, given.fuzzed))
+        if given.schemathesis:
+            is_well &= schemathesis(service, given.schemathesis)
+        else:
+            print("schemathesis is not installed: pip install schemathesis")
     sys.exit(0 if is_well else 1)
 
 

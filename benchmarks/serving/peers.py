@@ -28,7 +28,7 @@ from typing import Any, NamedTuple
 import labeltree
 from benchmarks.environments import cache_folder, environment
 from benchmarks.serving.load import body_of, wrk
-from benchmarks.serving.process import Service, serving, wait_until_ready
+from benchmarks.serving.process import Service, go_first, read_texts, serving, wait_until_ready
 
 _FORM = "application/x-www-form-urlencoded"
 _PROJECT = "[peer]\nname=peer\nlanguage=en\nbackend=omikuji\nanalyzer=simple\nvocab=peer\nlimit=5\n"
@@ -178,13 +178,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
     given = parser.parse_args(arguments)
     given.work = given.work.resolve()
     given.work.mkdir(parents=True, exist_ok=True)
-    texts = [line for line in given.texts.read_text(encoding="utf-8").splitlines() if line.strip()][:4_000]
+    texts = read_texts(given.texts, 4_000)
     model = given.work / "model.labeltree"
     if not model.exists():
         labeltree.train(given.train).save(model)
     if given.first:
-        os.setsid()
-        Path("/proc/self/autogroup").write_text("-19")
+        go_first()
     own, other = sorted(os.sched_getaffinity(0))[:2]
     rates = []
     with serving([f"model={model}"], "--quiet", core=own) as service:

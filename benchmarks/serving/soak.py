@@ -17,14 +17,22 @@ import json
 import os
 import random
 import sys
-import tempfile
 import time
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
 import labeltree
-from benchmarks.serving.process import Service, ask, ask_once, head_of, post, serving, wait_until_ready
+from benchmarks.serving.process import (
+    Service,
+    ask,
+    ask_once,
+    head_of,
+    post,
+    read_texts,
+    serving_copy,
+    wait_until_ready,
+)
 
 _WARM_SECONDS = 60.0
 _GROWTH = 0.02
@@ -183,12 +191,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--reloads", type=int, default=10)
     parser.add_argument("--rate", type=float, default=60, help="good requests a second")
     given = parser.parse_args(arguments)
-    texts = [line for line in given.texts.read_text(encoding="utf-8").splitlines() if line.strip()][:2_000]
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "model.labeltree"
-        labeltree.load(given.model).save(path)
-        with serving([f"model={path}"], "--quiet") as service:
-            tally = asyncio.run(soak(service, path, texts, given))
+    texts = read_texts(given.texts, 2_000)
+    with serving_copy(given.model) as (service, path):
+        tally = asyncio.run(soak(service, path, texts, given))
     sys.exit(0 if report(tally, given.reloads) else 1)
 
 

@@ -103,10 +103,17 @@ def take_rows(arrays: Arrays, rows: NDArray[np.int64]) -> Arrays:
     indptr, indices, values = arrays
     if len(rows) == len(indptr) - 1:
         return arrays
+    new_indptr, entries = entries_of(indptr, rows)
+    return new_indptr, indices[entries], values[entries]
+
+
+def entries_of(
+    indptr: NDArray[np.int64], rows: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Of chosen rows: where each begins among them, and the numbers of their entries."""
     lengths = indptr[rows + 1] - indptr[rows]
     new_indptr = pointers(lengths)
-    entries = np.repeat(indptr[rows] - new_indptr[:-1], lengths) + np.arange(new_indptr[-1])
-    return new_indptr, indices[entries], values[entries]
+    return new_indptr, np.repeat(indptr[rows] - new_indptr[:-1], lengths) + np.arange(new_indptr[-1])
 
 
 def first_rows(rows: SparseRows, n: int) -> SparseRows:

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from labeltree.data.rows import LabelRows
+from labeltree.data.rows import LabelRows, entries_of, pointers
 from labeltree.decisions.goals import PRECISION_GOAL, Goal
 from labeltree.metrics.measures import evaluate_sets, propensities
 
@@ -30,11 +30,8 @@ class Judged(NamedTuple):
 
     def part(self, rows: NDArray[np.int64]) -> Judged:
         """Some of the rows."""
-        lengths = np.diff(self.labels.indptr)[rows]
-        starts = np.repeat(self.labels.indptr[rows] - np.cumsum(lengths) + lengths, lengths)
-        indices = self.labels.indices[starts + np.arange(lengths.sum())]
-        indptr = np.concatenate([[0], np.cumsum(lengths)])
-        labels = LabelRows(indptr, indices, self.labels.n_labels)
+        indptr, entries = entries_of(self.labels.indptr, rows)
+        labels = LabelRows(indptr, self.labels.indices[entries], self.labels.n_labels)
         return self._replace(
             ids=self.ids[rows], probabilities=self.probabilities[rows], hits=self.hits[rows], labels=labels
         )
@@ -69,7 +66,7 @@ class Judged(NamedTuple):
         ids = np.where(chosen, self.ids, -1)
         rows = np.nonzero(ids >= 0)[0]
         order = np.lexsort((ids[ids >= 0], rows))
-        indptr = np.concatenate([[0], np.cumsum((ids >= 0).sum(axis=1))])
+        indptr = pointers((ids >= 0).sum(axis=1))
         sets = LabelRows(indptr, ids[ids >= 0][order].astype(np.int32), self.n_labels)
         found = evaluate_sets(sets, self.labels, self.n_labels)
         found[PRECISION_GOAL] = found["micro-precision"]
@@ -94,9 +91,7 @@ class Judged(NamedTuple):
 
     def value(self, goal: Goal, chosen: NDArray[np.bool_]) -> float:
         """How good that is; more is better."""
-        found = self.scores(chosen, goal.k)
-        value = sum(factor * found[key] for factor, key in goal.terms)
-        return -value if goal.terms[0][1] == "hamming" else value
+        return goal.value(self.scores(chosen, goal.k))
 
 
 def sums_of_labels(ids: NDArray[Any], values: NDArray[Any], n_labels: int) -> NDArray[np.float64]:

@@ -171,8 +171,9 @@ def needs_of_trees(job: TrainingJob, *, closely: bool) -> ExpertNeeds:
         training = max(training, needs.training_bytes)
         building = max(building, builder.working_bytes(rows, own))
         cpu_seconds += config.trees * needs.cpu_seconds
-        usual = default.guess_shape(own, n_labels)
-        of_default += config.trees * KINDS[kind].needs(rows, usual, own, None).cpu_seconds
+        if tree is not None or builder is not default:
+            needs = KINDS[kind].needs(rows, default.guess_shape(own, n_labels), own, None)
+        of_default += config.trees * needs.cpu_seconds
     times = cpu_seconds / of_default if of_default > 0.0 else 1.0  # also where nothing is known
     # What a tree is built in is given back before its nodes are trained.
     return ExpertNeeds(kept, in_file, max(training, building), cpu_seconds, times)

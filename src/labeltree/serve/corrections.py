@@ -25,6 +25,7 @@ from labeltree.serve.problems import Problem, busy
 from labeltree.serve.requests import check_most, check_texts, read_json
 from labeltree.serve.routes import answer, asked_of
 from labeltree.serve.schemas import ModelName
+from labeltree.storage.files import sync_folder
 
 try:
     import fcntl
@@ -99,20 +100,10 @@ class Corrections:
             if fcntl is not None:
                 fcntl.flock(file, fcntl.LOCK_EX)
             if is_new:
-                _sync_folder(self.path.parent)
+                sync_folder(self.path.parent)
             yield file
         finally:
             os.close(file)  # and with it the lock
-
-
-def _sync_folder(folder: Path) -> None:
-    if os.name != "posix":  # elsewhere a folder cannot be opened
-        return
-    opened = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(opened)
-    finally:
-        os.close(opened)
 
 
 def _write_all(file: int, content: bytes) -> None:

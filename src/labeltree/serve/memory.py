@@ -15,13 +15,18 @@ _LARGE = 1 << 16  # bytes
 _SIZE = re.compile(r"^(\w+):\s+(\d+) kB", re.MULTILINE)
 
 
+def sizes_of(process: int) -> dict[str, int]:
+    """Bytes by the system's names: Rss, Anonymous, Private_Dirty ... (Linux)"""
+    text = Path(f"/proc/{process}/smaps_rollup").read_text()
+    return {name: int(kilobytes) * 1024 for name, kilobytes in _SIZE.findall(text)}
+
+
 def memory_of(process: int) -> str:
-    """In words, where the system tells (Linux)."""
+    """In words, where the system tells."""
     try:
-        text = Path(f"/proc/{process}/smaps_rollup").read_text()
+        sizes = sizes_of(process)
     except OSError:
         return "of unknown memory"
-    sizes = {name: int(kilobytes) * 1024 for name, kilobytes in _SIZE.findall(text)}
     own = sizes.get("Private_Clean", 0) + sizes.get("Private_Dirty", 0)
     shared = sizes.get("Rss", 0) - own
     return f"{size(own)} of its own, {size(shared)} shared"

@@ -60,7 +60,8 @@ def whole_file(
             file.close()
         os.replace(temporary, target)
     if durable:
-        _sync_folder(target.parent)
+        with contextlib.suppress(OSError):  # the new name should survive a power cut, where the system can
+            sync_folder(target.parent)
 
 
 @contextlib.contextmanager
@@ -148,13 +149,12 @@ def _remove_unused(path: str, *, is_old: bool) -> None:
         os.close(descriptor)
 
 
-def _sync_folder(folder: Path) -> None:
-    """Make the new name survive a power cut, where the system can."""
-    if os.name != "posix":
+def sync_folder(folder: Path) -> None:
+    """Names of new files survive a power cut after this."""
+    if os.name != "posix":  # elsewhere a folder cannot be opened
         return
-    with contextlib.suppress(OSError):
-        descriptor = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
