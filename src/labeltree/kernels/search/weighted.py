@@ -2,10 +2,11 @@
 
 As :mod:`.exact` it opens the best node first, but what a node promises is a bound of the labels below it.
 That is what the best of them would be worth if it had the node's probability: a convex function of that,
-which is known at some points, :data:`KNOTS`, and between them at most on a line. Votes are what experts say
-that list all their labels (:mod:`.combined`). Labels that have one are worth at least what their votes alone
-are: that is a bound from the beginning. Those that the search has not met by its end are looked up, unless
-what is known of their paths shows that they are not worth it.
+which is known at some points, :data:`KNOTS`, and between them at most on a line. What most labels and nodes
+are worth is not computed: bounds (:mod:`.ladder`) show that they are too low. Votes are what experts say that
+list all their labels (:mod:`.combined`). Labels that have one are worth at least what their votes alone are:
+that is a bound from the beginning. Those that the search has not met by its end are looked up, unless what is
+known of their paths shows that they are not worth it.
 
 Slow twin: :func:`labeltree.reference.search.weighted`, and the best k of that.
 """
@@ -31,9 +32,16 @@ from labeltree.kernels.search.known import (
     make_queues,
     open_node,
 )
+from labeltree.kernels.search.ladder import (
+    least_at,
+    least_of_vote,
+    make_ladder,
+    most_at,
+    most_with,
+    rung_of,
+)
 
-KNOTS = (0.0, 0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 1.0)
-_STEPS = 8  # of children's log-probabilities, in whole numbers, below their parent's
+KNOTS = (0.0, 0.005, 0.01, 0.015, 0.02, 0.03, 0.04, 0.06, 0.08, 0.12, 0.16, 0.24, 0.32, 0.48, 0.64, 1.0)
 
 
 class Weights(NamedTuple):
@@ -53,7 +61,8 @@ class Best(NamedTuple):
     value: NDArray[np.float32]  # (k,)
     label: NDArray[np.int32]
     vote: NDArray[np.float64]  # (n_labels,) of the row's labels; negative once they were met
-    ladder: NDArray[np.float32]  # (_STEPS,) probabilities of children, by how far they are below their parent
+    sure_value: NDArray[np.float32]  # (k,) a heap of what labels are worth at least ...
+    sure_label: NDArray[np.int32]  # ... whose values are not known yet
     floor: NDArray[np.float32]  # (1,) there are k labels of at least this value, or none lower is wanted
     size: NDArray[np.int64]  # (1,) labels
 
@@ -74,14 +83,15 @@ def search_weighted(
     queues = make_queues(room, 1, prepared_size(nodes))
     answer = Best(
         np.empty(k, np.float32), np.empty(k, np.int32), np.zeros(len(weights.weight), np.float64),
-        np.empty(_STEPS, np.float32), np.empty(1, np.float32), np.zeros(1, np.int64),
+        np.empty(k, np.float32), np.empty(k, np.int32), np.empty(1, np.float32), np.zeros(1, np.int64),
     )  # fmt: skip
+    rungs = make_ladder(nodes, weights.share, weights.total, weights.map)
     row, turn = 0, 0
     while row < n_rows:
         turn += 1
-        known, ahead, best = borrow(opened), borrow(queues), borrow(answer)
+        known, ahead, best, ladder = borrow(opened), borrow(queues), borrow(answer), borrow(rungs)
         is_proven = _search_row(
-            nodes, link, rows, lists, row, turn, weights, least, budget, known, ahead, best
+            nodes, link, rows, lists, row, turn, weights, ladder, least, budget, known, ahead, best
         )
         is_full = known.used[IS_FULL] != 0
         if not is_full:
@@ -99,9 +109,9 @@ def search_weighted(
 
 
 @inlined
-def _search_row(nodes, link, rows, lists, row, turn, weights, least, budget, opened, queues, best):
+def _search_row(nodes, link, rows, lists, row, turn, weights, ladder, least, budget, opened, queues, best):
     """The best labels of a row; returns whether they are proven to be."""
-    _begin_row(nodes, link, rows, lists, row, turn, weights, least, opened, queues, best)
+    _begin_row(nodes, link, rows, lists, row, weights, ladder, least, opened, queues, best)
     queue_bound, queue_node = queues.log[0], queues.node[0]
     while queues.size[0] > 0:
         if queue_bound[0] < best.floor[0]:
@@ -110,36 +120,35 @@ def _search_row(nodes, link, rows, lists, row, turn, weights, least, budget, ope
             return False
         node = queue_node[0]
         queues.size[0] = pop(queue_bound, queue_node, queues.size[0])
-        _open(nodes, link, turn, node, weights, least, opened, queues, best)
+        _open(nodes, link, turn, node, weights, ladder, least, opened, queues, best)
         if opened.used[IS_FULL]:
             return False
     for place in range(lists[0][row], lists[0][row + 1]):
         label = lists[1][place]
         if best.vote[label] > 0.0 and nodes.n_children[nodes.leaf_of_label[label]] == 0:
-            _look_up(nodes, link, turn, label, weights, least, opened, queues, best)
+            _look_up(nodes, link, turn, label, weights, ladder, least, opened, queues, best)
         if opened.used[IS_FULL]:
             return False
     return True
 
 
 @inlined
-def _begin_row(nodes, link, rows, lists, row, turn, weights, least, opened, queues, best):
+def _begin_row(nodes, link, rows, lists, row, weights, ladder, least, opened, queues, best):
     """The root in the queue; and the k-th largest of what labels are worth by their votes alone."""
     indptr, indices, values = rows
     opened.used[:] = 0
     prepare_row(nodes, indices, values, indptr[row], indptr[row + 1], queues.prepared[0])
     score_alone(nodes, link, np.int32(0), queues.prepared[0], opened.scores)
     queues.root[0] = opened.scores[0]
-    found, k = 0, len(best.label)
+    best.size[0], queues.size[0], best.floor[0] = 0, 0, least
+    n_sure = 0
     for place in range(lists[0][row], lists[0][row + 1]):
         label = lists[1][place]
         best.vote[label] = lists[2][place]
         if nodes.n_children[nodes.leaf_of_label[label]] == 0:
-            value = _value(weights, label, _marginal(weights, lists[2][place]))
-            found = keep_best(best.value, best.label, found, k, value, label)
-    # A bit lower, as sums are rounded.
-    best.floor[0] = max(least, -best.value[0] - 1e-6 * abs(best.value[0])) if found == k else least
-    best.size[0], queues.size[0] = 0, 0
+            probability = least_of_vote(ladder, lists[2][place] / weights.total)
+            n_sure = _keep_sure(weights, label, probability, n_sure, best)
+    _raise_floor(n_sure, best)
     if nodes.n_children[0] == 0:
         _offer(nodes, weights, np.int32(0), queues.root[0], least, best)
     else:
@@ -147,7 +156,24 @@ def _begin_row(nodes, link, rows, lists, row, turn, weights, least, opened, queu
 
 
 @inlined
-def _open(nodes, link, turn, node, weights, least, opened, queues, best):
+def _keep_sure(weights, label, probability, n_sure, best):
+    """Offer a label of at least this probability to those that are sure of a value; returns their number."""
+    value = _value(weights, label, probability)
+    if value > best.floor[0]:
+        n_sure = keep_best(best.sure_value, best.sure_label, n_sure, len(best.label), value, label)
+    return n_sure
+
+
+@inlined
+def _raise_floor(n_sure, best):
+    """To the k-th of sure values, if there are so many: a bit lower, as sums are rounded."""
+    if n_sure == len(best.label):
+        lowest = -best.sure_value[0]
+        best.floor[0] = max(best.floor[0], np.float32(lowest - 1e-6 * abs(lowest)))
+
+
+@inlined
+def _open(nodes, link, turn, node, weights, ladder, least, opened, queues, best):
     """A node: its leaves are offered, its other children queued."""
     log = _log_of(nodes, node, turn, opened, queues)
     place = open_node(nodes, link, 0, node, log, turn, opened, queues)
@@ -156,22 +182,44 @@ def _open(nodes, link, turn, node, weights, least, opened, queues, best):
         opened.used[IS_FULL] = 1
     if opened.used[IS_FULL]:
         return
-    for step in range(_STEPS):  # a few probabilities are enough to tell that most children are too low
-        best.ladder[step] = _marginal(weights, weights.share * probability_of(nodes, log - step)) * HIGHER
+    if best.size[0] < len(best.label) < n:
+        _look_ahead(nodes, first, n, log, place, weights, ladder, opened, best)
     for c in range(n):
-        child, score = first + c, opened.scores[place + c]
+        child, child_log = first + c, log + opened.scores[place + c]
         if nodes.n_children[child] < 0:
             continue
-        most = best.ladder[min(max(int(-score), 0), _STEPS - 1)]
+        rung = rung_of(child_log)
         if nodes.n_children[child] == 0:
-            label = nodes.label[child]
-            if best.vote[label] != 0.0 or _value(weights, label, most) >= best.floor[0]:
-                _offer(nodes, weights, child, log + score, least, best)
-        elif _bound(weights, child, most) >= best.floor[0]:
-            probability = _marginal(weights, weights.share * probability_of(nodes, log + score))
+            if _may_be_best(weights, ladder, nodes.label[child], rung, best):
+                _offer(nodes, weights, child, child_log, least, best)
+        elif _bound(weights, child, most_at(ladder, rung)) >= best.floor[0]:
+            probability = _marginal(weights, weights.share * probability_of(nodes, child_log))
             promised = _bound(weights, child, probability * HIGHER)
             if promised >= best.floor[0]:
                 queues.size[0] = push(queues.log[0], queues.node[0], queues.size[0], promised, child)
+
+
+@inlined
+def _look_ahead(nodes, first, n, log, place, weights, ladder, opened, best):
+    """Raise the floor by what a node's leaves are worth at least, before any of them is computed."""
+    n_sure = 0
+    for c in range(n):
+        if nodes.n_children[first + c] == 0:
+            probability = least_at(ladder, rung_of(log + opened.scores[place + c]))
+            n_sure = _keep_sure(weights, nodes.label[first + c], probability, n_sure, best)
+    _raise_floor(n_sure, best)
+
+
+@inlined
+def _may_be_best(weights, ladder, label, rung, best):
+    """Whether the label of a leaf can be high enough; if not, its vote has had its turn."""
+    vote = abs(best.vote[label])
+    if vote == 0.0:
+        return _value(weights, label, most_at(ladder, rung)) >= best.floor[0]
+    if _value(weights, label, most_with(ladder, rung, vote / weights.total)) >= best.floor[0]:
+        return True
+    best.vote[label] = -vote
+    return False
 
 
 @inlined
@@ -198,15 +246,15 @@ def _offer(nodes, weights, leaf, log, least, best):
 
 
 @inlined
-def _look_up(nodes, link, turn, label, weights, least, opened, queues, best):
+def _look_up(nodes, link, turn, label, weights, ladder, least, opened, queues, best):
     """Offer a label that has a vote, unless its path is too improbable already."""
     depth, log = climb(nodes, 0, label, turn, opened, queues)
-    while not opened.used[IS_FULL]:
-        evidence = weights.share * probability_of(nodes, log) + best.vote[label]
-        if _value(weights, label, _marginal(weights, evidence) * HIGHER) < best.floor[0]:
-            return
+    while not opened.used[IS_FULL] and _may_be_best(weights, ladder, label, rung_of(log), best):
         if depth == 1:
             _offer(nodes, weights, opened.path[0], log, least, best)
+            return
+        evidence = weights.share * probability_of(nodes, log) + best.vote[label]
+        if _value(weights, label, _marginal(weights, evidence) * HIGHER) < best.floor[0]:
             return
         depth -= 1
         above, node = opened.path[depth], opened.path[depth - 1]
