@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 from support.searches import Case, cases
 from support.small_data import N_LABELS, make_toy, write_fasttext
 
@@ -55,13 +56,14 @@ def random_rule(seed: int, k: int = 3) -> RankingRule:
 def test_ranking_is_exact(model: Model, seed: int) -> None:
     rule = random_rule(seed)
     marginals = model.probability(TEST.texts, model.label_names).astype(np.float64)
-    values = np.array([reference.weighted(row, rule.weight, rule.summand) for row in marginals])
+    values = np.array([reference.weighted(row, *rule.arrays, *rule.wanted) for row in marginals])
     for k in (1, 3, 20):
         ids, probabilities = model.predict_arrays(TEST.texts, k, rule=rule, search="exact")
         for row, own, p in zip(range(len(ids)), ids, probabilities, strict=True):
             n = int(np.count_nonzero(own >= 0))
-            best = [value for value in sorted(values[row].tolist(), reverse=True)[:k] if value > 0.0]
-            assert abs(n - len(best)) <= np.count_nonzero(np.abs(values[row]) < 1e-6)
+            best = [value for value in sorted(values[row].tolist(), reverse=True)[:k] if value > -np.inf]
+            exact = rule.weight * marginals[row] + rule.summand
+            assert abs(n - len(best)) <= np.count_nonzero(np.abs(exact) < 1e-6)
             n = min(n, len(best))
             np.testing.assert_allclose(values[row, own[:n]], best[:n], rtol=1e-5, atol=1e-6)
             np.testing.assert_allclose(p[:n], marginals[row, own[:n]], rtol=1e-5, atol=1e-7)
@@ -71,7 +73,8 @@ def test_ranking_is_exact(model: Model, seed: int) -> None:
     allowed = model.label_names[2:7]
     masked = model.predict(TEST.texts, 2, rule=rule, allowed=allowed)
     for row, labels in zip(values, masked, strict=True):
-        wanted = [label for label in sorted(range(2, 7), key=lambda label: -row[label])[:2] if row[label] > 0]
+        order = sorted(range(2, 7), key=lambda label: -row[label])
+        wanted = [label for label in order[:2] if row[label] > -np.inf]
         np.testing.assert_allclose(
             [row[model.label_names.index(name)] for name, _ in labels], row[wanted], rtol=1e-5, atol=1e-6
         )
@@ -90,27 +93,37 @@ def test_the_kernel_agrees_with_the_reference(case: Case, k: int, seed: int) -> 
     lists = indptr, np.concatenate(voted).astype(np.int32), random.uniform(0.01, 0.25, int(indptr[-1]))
     shape = n_rows, k
     out = np.empty(shape, np.int32), np.empty(shape, np.float32), np.empty(shape, np.float32)
-    is_exact, least = np.empty(n_rows, np.bool_), float(random.choice([-np.inf, 0.0]))
+    is_exact, is_filled = np.empty(n_rows, np.bool_), bool(random.choice([False, True]))
+    least = 0.0 if is_filled else float(random.choice([-np.inf, 0.0]))
+    lowest = float(random.choice([0.0, 0.1, 0.3]))
     bounds = [case.tree.most_below(weight * np.float32(p) + summand) for p in KNOTS]
     given = [*case.arrays, *lists, weight, summand, np.stack(bounds, axis=1)]
-    how = share, total, read_only(np.empty(0, np.float64)), k, np.float32(least), 1 << 31
-    tree._plain.weighted(tree.table, *map(read_only, given), *how, *out, is_exact)
+    how = share, total, read_only(np.empty(0, np.float64)), np.float32(least), np.float32(lowest), is_filled
+    tree._plain.weighted(tree.table, *map(read_only, given), *how, k, 1 << 31, *out, is_exact)
     assert is_exact.all()
     for row in range(n_rows):
         marginals = share * np.array(case.marginals(row))
         marginals[voted[row]] += lists[2][indptr[row] : indptr[row + 1]]
-        wanted = reference.weighted(marginals, weight, summand)
-        best = [value for value in sorted(wanted.tolist(), reverse=True)[:k] if value > least]
         ids, values, probabilities = (each[row] for each in out)
-        tolerance = dict(rtol=case.close["rtol"], atol=1e-5 + 3 * case.close["rtol"])
         n = int(np.count_nonzero(ids >= 0))
-        near = [value for value in best if value > least + tolerance["atol"]]
-        assert len(near) <= n <= min(k, n_labels)
-        np.testing.assert_allclose(values[: len(near)], near, **tolerance)
+        wanted = reference.weighted(marginals, weight, summand, least, lowest, is_filled)
+        tolerance = dict(rtol=case.close["rtol"], atol=1e-5 + 3 * case.close["rtol"])
+        exact = weight * marginals + summand
+        if np.isclose(marginals, lowest, **tolerance).any() or np.isclose(exact, least, **tolerance).any():
+            continue  # rounding decides on which side of a limit a label is
+        best = [value for value in sorted(wanted.tolist(), reverse=True)[:k] if value > -np.inf]
+        assert n == len(best)
+        np.testing.assert_allclose(_even(values[:n], is_filled), _even(best, is_filled), **tolerance)
         assert len({*ids[:n].tolist()}) == n
-        np.testing.assert_allclose(wanted[ids[:n]], values[:n], **tolerance)
+        np.testing.assert_allclose(_even(wanted[ids[:n]], is_filled), _even(best, is_filled), **tolerance)
         np.testing.assert_allclose(marginals[ids[:n]], probabilities[:n], **tolerance)
         assert (ids[n:] == -1).all()
+
+
+def _even(values: Any, is_filled: bool) -> NDArray[np.float64]:
+    """Where labels that fill a row have -1 / P: P - 1, which is as far off as P is."""
+    values = np.asarray(values, np.float64)
+    return np.where(values < 0.0, -1.0 / np.minimum(values, -1e-9) - 1.0, values) if is_filled else values
 
 
 @pytest.mark.parametrize("at_least", [0, 1])

@@ -14,7 +14,7 @@ from labeltree.errors import CorruptedModelError, ParameterError, show
 from labeltree.experts.by_rows import best_of_rows
 from labeltree.experts.ensemble import Ensemble
 from labeltree.experts.expert import Found
-from labeltree.experts.weighted import WeightedSearch
+from labeltree.experts.weighted import Wanted, WeightedSearch, values_of
 from labeltree.features.strings import StringTable
 from labeltree.query import ALL, NO_BEAM, Query
 from labeltree.storage.tensors import take_tensor
@@ -22,7 +22,8 @@ from labeltree.storage.tensors import take_tensor
 _MOST_TEXT = 200  # characters of a measure
 # Of labels that are less probable there are very many, of which hardly any is right.
 _LEAST_PROBABILITY, _LEAST_SHARE = 0.02, 0.02
-_FIRST_SETS = 32  # labels that are searched for first, where a row may have any number of them
+# Rare labels of great weight would come from among these first of all, and be wrong.
+_LEAST_RANKED = 0.05
 
 # Labels of each row in order, with their probabilities; and whether they are proven to be what the rule says.
 Decided = tuple[SparseRows, NDArray[np.bool_]]
@@ -36,6 +37,7 @@ class Rule(ABC):
 
     kind: ClassVar[str]  # in the model file
     tensor_names: ClassVar[tuple[str, ...]]
+    wanted: ClassVar[Wanted]  # labels
     measure: str  # that it was tuned for
     k: int  # labels of a row; ALL: as many as are worth it
 
@@ -58,29 +60,13 @@ class Rule(ABC):
         weight, summand = self.arrays
         return weight, summand
 
-    def _best(
-        self, least: float, ensemble: Ensemble, rows: SparseRows, query: Query, threads: int
-    ) -> Decided:
-        """The labels that are worth more than ``least``; at most k, or all of them."""
+    def _found_in(self, ensemble: Ensemble, query: Query) -> WeightedSearch:
+        """The search by the rule, which is kept for the next time."""
         if query.beam != NO_BEAM:
             raise ParameterError("a rule has no effect with search=beam: use another search, or rule none")
         if self._search is None or self._search[0] is not ensemble:
-            self._search = ensemble, WeightedSearch(ensemble, *self._worth())
-        k = min(query.k or _FIRST_SETS, ensemble.n_labels)
-        ids, probabilities, is_exact = self._search[1].best(rows, query._replace(k=k), least, threads)
-        while query.k == ALL and k < ensemble.n_labels:
-            full = np.flatnonzero(ids[:, -1] >= 0)
-            if not len(full):
-                break
-            k = min(4 * k, ensemble.n_labels)
-            part = SparseRows(*take_rows(rows[:3], full), rows.n_columns)
-            more = self._search[1].best(part, query._replace(k=k), least, threads)
-            wider = ((0, 0), (0, k - ids.shape[1]))
-            ids, probabilities = np.pad(ids, wider, constant_values=-1), np.pad(probabilities, wider)
-            ids[full], probabilities[full], is_exact[full] = more
-        is_label = ids >= 0
-        indptr = pointers(is_label.sum(axis=1))
-        return SparseRows(indptr, ids[is_label], probabilities[is_label], ensemble.n_labels), is_exact
+            self._search = ensemble, WeightedSearch(ensemble, *self._worth(), self.wanted)
+        return self._search[1]
 
     def check_labels(self, labels: StringTable) -> None:
         """Refuse a model of other labels, or of the same in another order."""
@@ -102,9 +88,13 @@ class Rule(ABC):
 
 
 class RankingRule(Rule):
-    """The k labels of the highest weight · probability + summand, but none that is worth nothing."""
+    """The k labels of the highest weight · probability + summand, but none that is worth nothing.
+
+    Labels of less than a twentieth are given only where there are too few others, the most probable first.
+    """
 
     kind, tensor_names = "ranking", ("weight", "summand")
+    wanted = Wanted(0.0, _LEAST_RANKED, is_filled=True)
 
     def __init__(
         self, measure: str, k: int, weight: NDArray[np.float32], summand: NDArray[np.float32]
@@ -116,19 +106,24 @@ class RankingRule(Rule):
         return self.weight, self.summand
 
     def decide(self, ensemble: Ensemble, rows: SparseRows, query: Query, threads: int) -> Decided:
-        asked = query._replace(k=query.k or self.k)
-        found, is_exact = self._best(0.0, ensemble, rows, asked, threads)
-        return keep_entries(found, found.values >= query.threshold), is_exact
+        k = min(query.k or self.k, ensemble.n_labels)
+        ids, probabilities, is_exact = self._found_in(ensemble, query).best(
+            rows, query._replace(k=k), threads
+        )
+        is_taken = (ids >= 0) & (probabilities >= query.threshold)
+        indptr = pointers(is_taken.sum(axis=1))
+        return SparseRows(indptr, ids[is_taken], probabilities[is_taken], ensemble.n_labels), is_exact
 
     def choose(self, ids: NDArray[Any], probabilities: NDArray[Any]) -> NDArray[np.bool_]:
-        values = np.where(ids >= 0, self.weight[ids] * probabilities + self.summand[ids], -np.inf)
-        return best_of_columns(values, self.k) & (values > 0.0)
+        values = values_of(self.arrays, self.wanted, ids, probabilities)
+        return best_of_columns(values, self.k) & np.isfinite(values)
 
 
 class ThresholdRule(Rule):
     """All labels of at least their threshold; and at least so many."""
 
     kind, tensor_names, k = "thresholds", ("threshold",), ALL
+    wanted = Wanted(1.0 - 1e-5)  # of a threshold: a bit less, as values are rounded
 
     def __init__(self, measure: str, threshold: NDArray[np.float32], at_least: int = 0) -> None:
         self.measure, self.threshold, self.at_least = measure, threshold, at_least
@@ -145,9 +140,7 @@ class ThresholdRule(Rule):
 
     def decide(self, ensemble: Ensemble, rows: SparseRows, query: Query, threads: int) -> Decided:
         asked = query._replace(k=ALL, is_bounded=False)
-        found, is_exact = self._best(
-            1.0 - 1e-5, ensemble, rows, asked, threads
-        )  # lower, as values are rounded
+        found, is_exact = self._found_in(ensemble, query).all(rows, asked, threads)
         least = np.maximum(self.threshold, query.threshold)
         found = keep_entries(found, found.values >= least[found.indices])
         if self.at_least:
@@ -174,6 +167,7 @@ class ExpectedRule(Rule):
     """
 
     kind, tensor_names, k = "expected-f1", ("weight", "summand"), ALL
+    wanted = Wanted(_LEAST_SHARE, _LEAST_PROBABILITY)
 
     def __init__(self, measure: str, weight: NDArray[np.float32], summand: NDArray[np.float32]) -> None:
         self.measure, self.weight, self.summand = measure, weight, summand
@@ -184,8 +178,7 @@ class ExpectedRule(Rule):
 
     def decide(self, ensemble: Ensemble, rows: SparseRows, query: Query, threads: int) -> Decided:
         asked = query._replace(k=ALL, is_bounded=False)
-        found, is_exact = self._best(_LEAST_SHARE, ensemble, rows, asked, threads)
-        found = keep_entries(found, found.values >= _LEAST_PROBABILITY)
+        found, is_exact = self._found_in(ensemble, query).all(rows, asked, threads)
         found = _with_best(found, ensemble, rows, query, threads)
         shares = self._shares(found.indices, found.values)
         order = np.lexsort((found.indices, -shares, rows_of(found)))

@@ -8,18 +8,47 @@ the last label is worth that a tree gave.
 
 from __future__ import annotations
 
-from typing import NamedTuple, cast
+from collections.abc import Sequence
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from labeltree.data.rows import Arrays, SparseRows, distinct_labels, read_only, take_rows
+from labeltree.data.rows import Arrays, SparseRows, distinct_labels, pointers, read_only, take_rows
 from labeltree.experts.by_rows import by_rows, part_of
 from labeltree.experts.combined_trees import Votes
 from labeltree.experts.ensemble import Ensemble, no_votes
-from labeltree.experts.expert import Found, Labels, empty_found
+from labeltree.experts.expert import Above, Found, Labels, empty_found
 from labeltree.experts.tree_expert import TreeExpert
 from labeltree.query import Query
+
+_FIRST_SETS = 128  # labels that are searched for first, where a row may have any number of them ...
+_BLOCK = 1024  # ... of so many rows at once
+
+
+class Wanted(NamedTuple):
+    """Labels that are worth more than ``least`` and have at least the probability ``lowest``.
+
+    And where these are too few, if ``is_filled``, the most probable of those that are less probable. They
+    have values of their own, -1 / P, which must be at most ``least``.
+    """
+
+    least: float = -np.inf
+    lowest: float = 0.0
+    is_filled: bool = False
+
+
+def values_of(
+    worth: tuple[NDArray[np.float32], NDArray[np.float32]], wanted: Wanted, ids: NDArray[Any],
+    probabilities: NDArray[Any],
+) -> NDArray[np.float32]:  # fmt: skip
+    """What labels of these probabilities are worth, by their weights and summands; -inf if not wanted."""
+    weight, summand = worth
+    values = (weight[ids].astype(np.float64) * probabilities + summand[ids]).astype(np.float32)
+    with np.errstate(divide="ignore"):
+        others = -1.0 / probabilities if wanted.is_filled else np.float32(-np.inf)
+    told = np.where(probabilities >= np.float32(wanted.lowest), values, others)
+    return np.where((ids >= 0) & (values > np.float32(wanted.least)), told, -np.inf).astype(np.float32)
 
 
 class _Values(NamedTuple):
@@ -33,9 +62,11 @@ class _Values(NamedTuple):
 class WeightedSearch:
     """For an ensemble and weights. Its methods may be called from many threads at once."""
 
-    def __init__(self, ensemble: Ensemble, weight: NDArray[np.float32], summand: NDArray[np.float32]) -> None:
+    def __init__(
+        self, ensemble: Ensemble, weight: NDArray[np.float32], summand: NDArray[np.float32], wanted: Wanted
+    ) -> None:
         """``weight`` and ``summand`` are those of the labels, weights at least 0."""
-        self._ensemble, self._weight, self._summand = ensemble, weight, summand
+        self._ensemble, self._weight, self._summand, self._wanted = ensemble, weight, summand, wanted
         combination = ensemble.combination
         self._shares = 1.0, 1.0  # of the trees, and the total that it is of
         if ensemble.single is None:
@@ -56,26 +87,68 @@ class WeightedSearch:
         bounds = [expert.tree.most_below(self._weight * np.float32(p) + self._summand) for p in KNOTS]
         return _Values(weight, summand, read_only(np.ascontiguousarray(np.stack(bounds, axis=1))))
 
-    def best(self, rows: SparseRows, query: Query, least: float, threads: int) -> Found:
-        """The k best labels of each row that are worth more than ``least``, with their probabilities, ordered
-        by what they are worth; -1 and 0 where there are fewer."""
+    def best(self, rows: SparseRows, query: Query, threads: int) -> Found:
+        """The k best labels of each row that are wanted, with their probabilities, ordered by what they are
+        worth; -1 and 0 where there are fewer."""
         ids, probabilities, is_exact = found = empty_found(rows.n_rows, query.k)
-        is_one = len(self._trees) == 1 == len(self._searched)
 
         def find(part: slice) -> None:
             arrays = part_of(rows, part)
-            if is_one:
-                own, _, *others = self._of_tree(
-                    0, arrays, self._ensemble.votes(arrays), query, query.k, least
-                )
-            else:
-                own, *others = self._of_any(arrays, query, least)
-            ids[part], (probabilities[part], is_exact[part]) = own, others
+            ids[part], probabilities[part], is_exact[part] = self._find(
+                arrays, self._votes(arrays), query, query.k
+            )
 
         by_rows(find, rows.n_rows, threads)
         return found
 
-    def _of_any(self, arrays: Arrays, query: Query, least: float) -> Found:
+    def all(self, rows: SparseRows, query: Query, threads: int) -> tuple[SparseRows, NDArray[np.bool_]]:
+        """All labels of each row that are wanted, with their probabilities, ordered by what they are worth;
+        and which rows are proven."""
+        parts: dict[int, tuple[Above, NDArray[np.bool_]]] = {}
+
+        def find(part: slice) -> None:
+            for start in range(part.start, part.stop, _BLOCK):
+                arrays = part_of(rows, slice(start, min(start + _BLOCK, part.stop)))
+                parts[start] = self._find_all(arrays, query)
+
+        by_rows(find, rows.n_rows, threads)
+        found = [parts[start] for start in sorted(parts)]
+        lengths, ids, probabilities = _joined([part[0] for part in found])
+        is_exact = np.concatenate([np.empty(0, np.bool_), *(part[1] for part in found)])
+        return SparseRows(pointers(lengths), ids, probabilities, self._ensemble.n_labels), is_exact
+
+    def _find_all(self, arrays: Arrays, query: Query) -> tuple[Above, NDArray[np.bool_]]:
+        """Some are searched for first; where there may be more, more."""
+        n_labels, n_rows = self._ensemble.n_labels, len(arrays[0]) - 1
+        votes, k, open_rows = self._votes(arrays), min(_FIRST_SETS, n_labels), np.arange(n_rows)
+        is_exact, found = np.ones(n_rows, np.bool_), []
+        while len(open_rows):
+            part = take_rows(arrays, open_rows), take_rows(votes, open_rows)
+            ids, probabilities, is_exact[open_rows] = self._find(*part, query, k)
+            is_label, is_open = ids >= 0, (ids[:, -1] >= 0) & (k < n_labels)
+            is_label[is_open] = False
+            rows = np.broadcast_to(open_rows[:, None], ids.shape)
+            found.append((rows[is_label], ids[is_label], probabilities[is_label]))
+            open_rows, k = open_rows[is_open], min(4 * k, n_labels)
+        rows, ids, probabilities = _joined(found)
+        if len(found) > 1:
+            order = np.argsort(rows, kind="stable")
+            rows, ids, probabilities = rows[order], ids[order], probabilities[order]
+        return (np.bincount(rows, minlength=n_rows), ids, probabilities), is_exact
+
+    def _votes(self, arrays: Arrays) -> Votes:
+        """For the kernel; where that is not asked, none."""
+        is_one = len(self._trees) == 1 == len(self._searched)
+        return self._ensemble.votes(arrays) if is_one else no_votes(len(arrays[0]) - 1)
+
+    def _find(self, arrays: Arrays, votes: Votes, query: Query, k: int) -> Found:
+        """The best k labels of each row."""
+        if len(self._trees) == 1 == len(self._searched):
+            ids, _, probabilities, is_exact = self._of_tree(0, arrays, votes, query, k)
+            return ids, probabilities, is_exact
+        return self._of_any(arrays, query._replace(k=k))
+
+    def _of_any(self, arrays: Arrays, query: Query) -> Found:
         """By Fagin's threshold algorithm."""
         n_rows, n_labels = len(arrays[0]) - 1, len(self._by_summand)
         ids, probabilities, is_exact = found = empty_found(n_rows, query.k)
@@ -86,14 +159,13 @@ class WeightedSearch:
             part = take_rows(arrays, open_rows)
             labels, bound, is_proven = self._candidates(part, query, depth)
             marginals = self._ensemble.score(part, labels, query)
-            exact = self._weight[labels[1]].astype(np.float64) * marginals + self._summand[labels[1]]
-            values = exact.astype(np.float32)
+            values = values_of((self._weight, self._summand), self._wanted, labels[1], marginals)
             places = _best_places(labels, values, query.k)
-            is_found = (places >= 0) & (np.append(values, 0)[places] > least)
+            is_found = (places >= 0) & np.isfinite(np.append(values, 0)[places])
             last = np.where(places[:, -1] >= 0, values[places[:, -1]], -np.inf)
             # A little more than the bound, as probabilities are rounded in another order.
             higher = bound + 1e-5 * np.abs(np.where(np.isfinite(bound), bound, 0.0))
-            done = (last >= higher) | (higher < least) | ~is_proven | (depth == n_labels)
+            done = (last >= higher) | ~is_proven | (depth == n_labels)
             chosen = open_rows[done]
             ids[chosen] = np.where(is_found, labels[1][places], -1)[done]
             probabilities[chosen] = np.where(is_found, marginals[places], 0.0)[done]
@@ -130,7 +202,7 @@ class WeightedSearch:
         return (indptr, merged), bound, is_proven
 
     def _of_tree(
-        self, number: int, arrays: Arrays, votes: Votes, query: Query, depth: int, least: float = -np.inf
+        self, number: int, arrays: Arrays, votes: Votes, query: Query, depth: int
     ) -> tuple[NDArray[np.int32], NDArray[np.float32], NDArray[np.float32], NDArray[np.bool_]]:
         """Labels, what they are worth, their probabilities; and where that is proven."""
         tree, values = self._trees[number]
@@ -138,9 +210,20 @@ class WeightedSearch:
         out = np.empty(shape, np.int32), np.empty(shape, np.float32), np.empty(shape, np.float32)
         is_exact = np.empty(shape[0], np.bool_)
         given = [read_only(array) for array in (*arrays, *votes)]
-        how = *values, *self._shares, self._map, depth, np.float32(least), query._replace(k=depth).budget
+        least, lowest, is_filled = self._wanted
+        how = *values, *self._shares, self._map, np.float32(least), np.float32(lowest), is_filled
+        how = *how, depth, query._replace(k=depth).budget
         tree.kernels_for(query).weighted(tree.table, *given, *how, *out, is_exact)
         return *out, is_exact
+
+
+def _joined(parts: Sequence[Above]) -> Above:
+    """One after another."""
+    if len(parts) == 1:
+        return parts[0]
+    none = np.empty(0, np.int64), np.empty(0, np.int32), np.empty(0, np.float32)
+    numbers, ids, probabilities = (np.concatenate(each) for each in zip(none, *parts, strict=True))
+    return numbers, ids, probabilities
 
 
 def _best_places(labels: Labels, values: NDArray[np.float32], k: int) -> NDArray[np.int64]:

@@ -129,9 +129,23 @@ def top_k(
     return best + [-1] * n_missing, [float(probabilities[label]) for label in best] + [0.0] * n_missing
 
 
-def weighted(probabilities: Array, weights: Array, summands: Array) -> Array:
-    """(n_labels,) the value of each label to a rule: a·P + b."""
-    return weights * probabilities + summands
+def weighted(
+    probabilities: Array, weights: Array, summands: Array, least: float, lowest: float, is_filled: bool
+) -> Array:
+    """(n_labels,) the value of each label to a rule: a·P + b; -inf of labels that are not wanted.
+
+    These are labels that are worth no more than ``least``, or are less probable than ``lowest``; but of the
+    latter it is -1 / P if they may fill a row that has too few others.
+    """
+    values = []
+    for p, weight, summand in zip(probabilities.tolist(), weights.tolist(), summands.tolist(), strict=True):
+        value = weight * p + summand
+        if p < lowest:
+            value = -1.0 / p if is_filled and value > least and p > 0.0 else -math.inf
+        elif not value > least:
+            value = -math.inf
+        values.append(value)
+    return np.array(values)
 
 
 def labels_above(probabilities: Array, threshold: float) -> list[int]:

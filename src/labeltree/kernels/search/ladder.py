@@ -2,7 +2,7 @@
 
 A probability takes half a dozen logarithms and exponentials, and most labels and nodes that a search meets
 are far too improbable to be worth that. So they are computed once, for some log-probabilities of a path and
-for some averages of what experts say; what lies between two of them is at most the one and at least the other.
+for some averages of what experts say; what lies between two is at most the one and at least the other.
 """
 
 from __future__ import annotations
@@ -30,17 +30,17 @@ class Ladder(NamedTuple):
 
 
 @inlined
-def make_ladder(nodes, share, total, map):
-    """Of a tree whose part of the average of all experts is ``share / total``."""
+def make_ladder(nodes, weights):
+    """Of a tree that has a share of the average of all experts."""
     ladder = Ladder(
         np.zeros(_RUNGS + 1, np.float64), np.zeros(_RUNGS + 1, np.float64), np.empty(_CELLS + 2, np.float64)
     )
     for rung in range(_RUNGS):
         log = np.float32(-rung / _PER_LOG)
-        ladder.average[rung] = share * probability_of(nodes, log) / total
-        ladder.marginal[rung] = mapped(map, np.float32(ladder.average[rung]))
+        ladder.average[rung] = weights.share * probability_of(nodes, log) / weights.total
+        ladder.marginal[rung] = mapped(weights.map, np.float32(ladder.average[rung]))
     for cell in range(_CELLS + 1):
-        ladder.of_average[cell] = mapped(map, np.float32((cell / _CELLS) ** 2))
+        ladder.of_average[cell] = mapped(weights.map, np.float32((cell / _CELLS) ** 2))
     ladder.of_average[_CELLS + 1] = ladder.of_average[_CELLS]
     return ladder
 

@@ -1,5 +1,8 @@
 """Search for the labels of the highest a·P + b, with a weight a and a summand b of each label, and votes.
 
+Labels that are less probable than some P are not wanted; or, where too few others are, the most probable of
+them: these have values of their own, -1 / P, below all others.
+
 As :mod:`.exact` it opens the best node first, but what a node promises is a bound of the labels below it.
 That is what the best of them would be worth if it had the node's probability: a convex function of that,
 which is known at some points, :data:`KNOTS`, and between them at most on a line. What most labels and nodes
@@ -42,6 +45,7 @@ from labeltree.kernels.search.ladder import (
 )
 
 KNOTS = (0.0, 0.005, 0.01, 0.015, 0.02, 0.03, 0.04, 0.06, 0.08, 0.12, 0.16, 0.24, 0.32, 0.48, 0.64, 1.0)
+_LOWEST_VALUE = np.float32(-3e38)  # of labels that are wanted; others have -inf
 
 
 class Weights(NamedTuple):
@@ -53,6 +57,9 @@ class Weights(NamedTuple):
     share: float  # weight of the tree ...
     total: float  # ... of all experts' together; the average is that of them and the votes, by their weights
     map: NDArray[np.float64]  # of the average, see labeltree.experts.combination; or none
+    least: float  # labels are worth more than this, or nothing
+    lowest: float  # less probable labels ...
+    is_filled: bool  # ... are worth -1 / P, at most ``least``; or nothing
 
 
 class Best(NamedTuple):
@@ -63,15 +70,15 @@ class Best(NamedTuple):
     vote: NDArray[np.float64]  # (n_labels,) of the row's labels; negative once they were met
     sure_value: NDArray[np.float32]  # (k,) a heap of what labels are worth at least ...
     sure_label: NDArray[np.int32]  # ... whose values are not known yet
-    floor: NDArray[np.float32]  # (1,) there are k labels of at least this value, or none lower is wanted
+    floor: NDArray[np.float32]  # (1,) there are k labels of at least this value
     size: NDArray[np.int64]  # (1,) labels
 
 
 @inlined
 def search_weighted(
-    nodes, link, rows, lists, weights, k, least, budget, out_ids, out_values, out_probabilities, out_exact
+    nodes, link, rows, lists, weights, k, budget, out_ids, out_values, out_probabilities, out_exact
 ):
-    """The k labels of the highest values above ``least`` of each row, best first, of equal ones the lower.
+    """The k labels of the highest values of each row, best first, of equal ones the lower.
 
     Fills -1 and -inf where there are fewer. A row that has opened ``budget`` nodes ends as soon as it has k
     labels; ``out_exact`` says where they are proven to be the best ones.
@@ -85,13 +92,13 @@ def search_weighted(
         np.empty(k, np.float32), np.empty(k, np.int32), np.zeros(len(weights.weight), np.float64),
         np.empty(k, np.float32), np.empty(k, np.int32), np.empty(1, np.float32), np.zeros(1, np.int64),
     )  # fmt: skip
-    rungs = make_ladder(nodes, weights.share, weights.total, weights.map)
+    rungs, lists, weights = make_ladder(nodes, weights), borrow(lists), borrow(weights)
     row, turn = 0, 0
     while row < n_rows:
         turn += 1
         known, ahead, best, ladder = borrow(opened), borrow(queues), borrow(answer), borrow(rungs)
         is_proven = _search_row(
-            nodes, link, rows, lists, row, turn, weights, ladder, least, budget, known, ahead, best
+            nodes, link, rows, lists, row, turn, weights, ladder, budget, known, ahead, best
         )
         is_full = known.used[IS_FULL] != 0
         if not is_full:
@@ -109,9 +116,9 @@ def search_weighted(
 
 
 @inlined
-def _search_row(nodes, link, rows, lists, row, turn, weights, ladder, least, budget, opened, queues, best):
+def _search_row(nodes, link, rows, lists, row, turn, weights, ladder, budget, opened, queues, best):
     """The best labels of a row; returns whether they are proven to be."""
-    _begin_row(nodes, link, rows, lists, row, weights, ladder, least, opened, queues, best)
+    _begin_row(nodes, link, rows, lists, row, weights, ladder, opened, queues, best)
     queue_bound, queue_node = queues.log[0], queues.node[0]
     while queues.size[0] > 0:
         if queue_bound[0] < best.floor[0]:
@@ -120,27 +127,27 @@ def _search_row(nodes, link, rows, lists, row, turn, weights, ladder, least, bud
             return False
         node = queue_node[0]
         queues.size[0] = pop(queue_bound, queue_node, queues.size[0])
-        _open(nodes, link, turn, node, weights, ladder, least, opened, queues, best)
+        _open(nodes, link, turn, node, weights, ladder, opened, queues, best)
         if opened.used[IS_FULL]:
             return False
     for place in range(lists[0][row], lists[0][row + 1]):
         label = lists[1][place]
         if best.vote[label] > 0.0 and nodes.n_children[nodes.leaf_of_label[label]] == 0:
-            _look_up(nodes, link, turn, label, weights, ladder, least, opened, queues, best)
+            _look_up(nodes, link, turn, label, weights, ladder, opened, queues, best)
         if opened.used[IS_FULL]:
             return False
     return True
 
 
 @inlined
-def _begin_row(nodes, link, rows, lists, row, weights, ladder, least, opened, queues, best):
+def _begin_row(nodes, link, rows, lists, row, weights, ladder, opened, queues, best):
     """The root in the queue; and the k-th largest of what labels are worth by their votes alone."""
     indptr, indices, values = rows
     opened.used[:] = 0
     prepare_row(nodes, indices, values, indptr[row], indptr[row + 1], queues.prepared[0])
     score_alone(nodes, link, np.int32(0), queues.prepared[0], opened.scores)
     queues.root[0] = opened.scores[0]
-    best.size[0], queues.size[0], best.floor[0] = 0, 0, least
+    best.size[0], queues.size[0], best.floor[0] = 0, 0, _LOWEST_VALUE
     n_sure = 0
     for place in range(lists[0][row], lists[0][row + 1]):
         label = lists[1][place]
@@ -150,7 +157,7 @@ def _begin_row(nodes, link, rows, lists, row, weights, ladder, least, opened, qu
             n_sure = _keep_sure(weights, label, probability, n_sure, best)
     _raise_floor(n_sure, best)
     if nodes.n_children[0] == 0:
-        _offer(nodes, weights, np.int32(0), queues.root[0], least, best)
+        _offer(nodes, weights, np.int32(0), queues.root[0], best)
     else:
         queues.size[0] = push(queues.log[0], queues.node[0], 0, np.float32(np.inf), 0)
 
@@ -173,7 +180,7 @@ def _raise_floor(n_sure, best):
 
 
 @inlined
-def _open(nodes, link, turn, node, weights, ladder, least, opened, queues, best):
+def _open(nodes, link, turn, node, weights, ladder, opened, queues, best):
     """A node: its leaves are offered, its other children queued."""
     log = _log_of(nodes, node, turn, opened, queues)
     place = open_node(nodes, link, 0, node, log, turn, opened, queues)
@@ -191,10 +198,13 @@ def _open(nodes, link, turn, node, weights, ladder, least, opened, queues, best)
         rung = rung_of(child_log)
         if nodes.n_children[child] == 0:
             if _may_be_best(weights, ladder, nodes.label[child], rung, best):
-                _offer(nodes, weights, child, child_log, least, best)
-        elif _bound(weights, child, most_at(ladder, rung)) >= best.floor[0]:
-            probability = _marginal(weights, weights.share * probability_of(nodes, child_log))
-            promised = _bound(weights, child, probability * HIGHER)
+                _offer(nodes, weights, child, child_log, best)
+            continue
+        most = most_at(ladder, rung)
+        if _bound(weights, child, most) >= best.floor[0]:
+            if most >= weights.lowest:  # others wait as they are
+                most = _marginal(weights, weights.share * probability_of(nodes, child_log)) * HIGHER
+            promised = _bound(weights, child, most)
             if promised >= best.floor[0]:
                 queues.size[0] = push(queues.log[0], queues.node[0], queues.size[0], promised, child)
 
@@ -233,25 +243,25 @@ def _log_of(nodes, node, turn, opened, queues):
 
 
 @inlined
-def _offer(nodes, weights, leaf, log, least, best):
+def _offer(nodes, weights, leaf, log, best):
     """The label of a leaf, with its vote."""
     label = nodes.label[leaf]
     vote = abs(best.vote[label])
     best.vote[label] = -vote
     value = _value(weights, label, _marginal(weights, weights.share * probability_of(nodes, log) + vote))
-    if value > least:
+    if value >= _LOWEST_VALUE:
         best.size[0] = keep_best(best.value, best.label, best.size[0], len(best.label), value, label)
         if best.size[0] == len(best.label):
             best.floor[0] = max(best.floor[0], -best.value[0])
 
 
 @inlined
-def _look_up(nodes, link, turn, label, weights, ladder, least, opened, queues, best):
+def _look_up(nodes, link, turn, label, weights, ladder, opened, queues, best):
     """Offer a label that has a vote, unless its path is too improbable already."""
     depth, log = climb(nodes, 0, label, turn, opened, queues)
     while not opened.used[IS_FULL] and _may_be_best(weights, ladder, label, rung_of(log), best):
         if depth == 1:
-            _offer(nodes, weights, opened.path[0], log, least, best)
+            _offer(nodes, weights, opened.path[0], log, best)
             return
         evidence = weights.share * probability_of(nodes, log) + best.vote[label]
         if _value(weights, label, _marginal(weights, evidence) * HIGHER) < best.floor[0]:
@@ -284,7 +294,8 @@ def _marginal(weights, evidence):
 
 @inlined
 def _value(weights, label, probability):
-    return np.float32(np.float64(weights.weight[label]) * probability + weights.summand[label])
+    value = np.float64(weights.weight[label]) * probability + weights.summand[label]
+    return _told(weights, np.float32(value), probability)
 
 
 @inlined
@@ -295,4 +306,16 @@ def _bound(weights, node, probability):
         place += 1
     low, high = np.float64(bounds[place - 1]), np.float64(bounds[place])
     part = (probability - KNOTS[place - 1]) / (KNOTS[place] - KNOTS[place - 1])
-    return np.float32(max(low, low + (high - low) * part) + 1e-6 * abs(high))
+    value = np.float32(max(low, low + (high - low) * part) + 1e-6 * abs(high))
+    return _told(weights, value, probability)
+
+
+@inlined
+def _told(weights, value, probability):
+    """The value of what is that probable; -inf if it is not wanted. It never falls as both rise."""
+    if value > weights.least:
+        if probability >= weights.lowest:
+            return value
+        if weights.is_filled:
+            return np.float32(-1.0 / probability)
+    return np.float32(-np.inf)
