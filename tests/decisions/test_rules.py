@@ -57,24 +57,25 @@ def test_ranking_is_exact(model: Model, seed: int) -> None:
     rule = random_rule(seed)
     marginals = model.probability(TEST.texts, model.label_names).astype(np.float64)
     values = np.array([reference.weighted(row, *rule.arrays, *rule.wanted) for row in marginals])
+    exact = rule.weight * marginals + rule.summand
     for k in (1, 3, 20):
         ids, probabilities = model.predict_arrays(TEST.texts, k, rule=rule, search="exact")
         for row, own, p in zip(range(len(ids)), ids, probabilities, strict=True):
             n = int(np.count_nonzero(own >= 0))
-            best = [value for value in sorted(values[row].tolist(), reverse=True)[:k] if value > -np.inf]
-            exact = rule.weight * marginals[row] + rule.summand
-            assert abs(n - len(best)) <= np.count_nonzero(np.abs(exact) < 1e-6)
+            best = np.argsort(-values[row], kind="stable")[:k]
+            best = best[(values[row, best] > -np.inf) & (exact[row, best] > 0.0)]
+            assert abs(n - len(best)) <= np.count_nonzero(np.abs(exact[row]) < 1e-6)
             n = min(n, len(best))
-            np.testing.assert_allclose(values[row, own[:n]], best[:n], rtol=1e-5, atol=1e-6)
+            np.testing.assert_allclose(values[row, own[:n]], values[row, best[:n]], rtol=1e-5, atol=1e-6)
             np.testing.assert_allclose(p[:n], marginals[row, own[:n]], rtol=1e-5, atol=1e-7)
             assert (own[n + 1 :] == -1).all()
     usual = model.predict(TEST.texts, rule=rule)
     assert max(len(row) for row in usual) == 3
     allowed = model.label_names[2:7]
     masked = model.predict(TEST.texts, 2, rule=rule, allowed=allowed)
-    for row, labels in zip(values, masked, strict=True):
-        order = sorted(range(2, 7), key=lambda label: -row[label])
-        wanted = [label for label in order[:2] if row[label] > -np.inf]
+    for row, worth, labels in zip(values, exact, masked, strict=True):
+        order = sorted(range(2, 7), key=lambda label: -row[label])[:2]
+        wanted = [label for label in order if row[label] > -np.inf and worth[label] > 0.0]
         np.testing.assert_allclose(
             [row[model.label_names.index(name)] for name, _ in labels], row[wanted], rtol=1e-5, atol=1e-6
         )
@@ -98,7 +99,7 @@ def test_the_kernel_agrees_with_the_reference(case: Case, k: int, seed: int) -> 
     lowest = float(random.choice([0.0, 0.1, 0.3]))
     bounds = [case.tree.most_below(weight * np.float32(p) + summand) for p in KNOTS]
     given = [*case.arrays, *lists, weight, summand, np.stack(bounds, axis=1)]
-    how = share, total, read_only(np.empty(0, np.float64)), np.float32(least), np.float32(lowest), is_filled
+    how = share, total, read_only(np.empty(0, np.float64)), np.float32(lowest), np.float32(least), is_filled
     tree._plain.weighted(tree.table, *map(read_only, given), *how, k, 1 << 31, *out, is_exact)
     assert is_exact.all()
     for row in range(n_rows):
@@ -106,7 +107,7 @@ def test_the_kernel_agrees_with_the_reference(case: Case, k: int, seed: int) -> 
         marginals[voted[row]] += lists[2][indptr[row] : indptr[row + 1]]
         ids, values, probabilities = (each[row] for each in out)
         n = int(np.count_nonzero(ids >= 0))
-        wanted = reference.weighted(marginals, weight, summand, least, lowest, is_filled)
+        wanted = reference.weighted(marginals, weight, summand, lowest, least, is_filled)
         tolerance = dict(rtol=case.close["rtol"], atol=1e-5 + 3 * case.close["rtol"])
         exact = weight * marginals + summand
         if np.isclose(marginals, lowest, **tolerance).any() or np.isclose(exact, least, **tolerance).any():
@@ -149,12 +150,13 @@ def test_the_expected_f1_is_the_best(model: Model) -> None:
     rule = ExpectedRule("instance-f1", weight, np.full(N_LABELS, -0.01, np.float32))
     marginals = model.probability(TEST.texts, model.label_names).astype(np.float64)
     shares = np.clip(weight * marginals - 0.01, 0.0, 1.0)
-    shares[(shares <= 0.02) | (marginals < 0.02)] = 0.0
+    shares[(shares <= 0.05) | (marginals < 0.05)] = 0.0
     found = model.predict(TEST.texts, rule=rule)
     for row, labels in zip(shares, found, strict=True):
         order = np.sort(row)[::-1]
-        expected = np.cumsum(order) / (np.arange(1, N_LABELS + 1) + order.sum())
-        own = sum(row[model.label_names.index(name)] for name, _ in labels) / (len(labels) + order.sum())
+        whole = order.sum() + order[order < 0.1].sum()
+        expected = np.cumsum(order) / (np.arange(1, N_LABELS + 1) + whole)
+        own = sum(row[model.label_names.index(name)] for name, _ in labels) / (len(labels) + whole)
         assert own == pytest.approx(expected.max(), rel=1e-5)
     assert [row[:1] for row in found] == model.predict(TEST.texts, 1, rule=rule)
     order = np.argsort(-marginals, axis=1)

@@ -20,10 +20,9 @@ from labeltree.query import ALL, NO_BEAM, Query
 from labeltree.storage.tensors import take_tensor
 
 _MOST_TEXT = 200  # characters of a measure
-# Of labels that are less probable there are very many, of which hardly any is right.
-_LEAST_PROBABILITY, _LEAST_SHARE = 0.02, 0.02
-# Rare labels of great weight would come from among these first of all, and be wrong.
-_LEAST_RANKED = 0.05
+# Of labels that are less probable there are very many, of which hardly any is right; but where rare ones have
+# great weights, many of those that a rule gives would come from among them. They take long to find, too.
+_LEAST_PROBABILITY, _LEAST_SHARE = 0.05, 0.05
 
 # Labels of each row in order, with their probabilities; and whether they are proven to be what the rule says.
 Decided = tuple[SparseRows, NDArray[np.bool_]]
@@ -90,11 +89,12 @@ class Rule(ABC):
 class RankingRule(Rule):
     """The k labels of the highest weight · probability + summand, but none that is worth nothing.
 
-    Labels of less than a twentieth are given only where there are too few others, the most probable first.
+    Where fewer than k labels have a probability of a twentieth and are worth something, the places that are
+    left are for the most probable ones of all others.
     """
 
     kind, tensor_names = "ranking", ("weight", "summand")
-    wanted = Wanted(0.0, _LEAST_RANKED, is_filled=True)
+    wanted = Wanted(_LEAST_PROBABILITY, 0.0, is_filled=True)
 
     def __init__(
         self, measure: str, k: int, weight: NDArray[np.float32], summand: NDArray[np.float32]
@@ -110,20 +110,23 @@ class RankingRule(Rule):
         ids, probabilities, is_exact = self._found_in(ensemble, query).best(
             rows, query._replace(k=k), threads
         )
-        is_taken = (ids >= 0) & (probabilities >= query.threshold)
+        is_taken = self._is_worth_it(ids, probabilities) & (probabilities >= query.threshold)
         indptr = pointers(is_taken.sum(axis=1))
         return SparseRows(indptr, ids[is_taken], probabilities[is_taken], ensemble.n_labels), is_exact
 
     def choose(self, ids: NDArray[Any], probabilities: NDArray[Any]) -> NDArray[np.bool_]:
-        values = values_of(self.arrays, self.wanted, ids, probabilities)
-        return best_of_columns(values, self.k) & np.isfinite(values)
+        values = values_of(self._worth(), self.wanted, ids, probabilities)
+        return best_of_columns(values, self.k) & self._is_worth_it(ids, probabilities)
+
+    def _is_worth_it(self, ids: NDArray[Any], probabilities: NDArray[Any]) -> NDArray[np.bool_]:
+        return (ids >= 0) & (self.weight[ids] * probabilities + self.summand[ids] > 0.0)
 
 
 class ThresholdRule(Rule):
     """All labels of at least their threshold; and at least so many."""
 
     kind, tensor_names, k = "thresholds", ("threshold",), ALL
-    wanted = Wanted(1.0 - 1e-5)  # of a threshold: a bit less, as values are rounded
+    wanted = Wanted(least=1.0 - 1e-5)  # of a threshold: a bit less, as values are rounded
 
     def __init__(self, measure: str, threshold: NDArray[np.float32], at_least: int = 0) -> None:
         self.measure, self.threshold, self.at_least = measure, threshold, at_least
@@ -163,11 +166,12 @@ class ExpectedRule(Rule):
 
     A label is right with the probability q = weight · probability + summand. The first t labels by q are
     expected to have an F1 of about 2 (sum of their q) / (t + sum of all q): so a label is one of them as long
-    as its q is above half of the F1 of those before it.
+    as its q is above half of the F1 of those before it. Labels of less than a twentieth are not searched for:
+    together they are taken to be as much as those between that and a tenth.
     """
 
     kind, tensor_names, k = "expected-f1", ("weight", "summand"), ALL
-    wanted = Wanted(_LEAST_SHARE, _LEAST_PROBABILITY)
+    wanted = Wanted(_LEAST_PROBABILITY, _LEAST_SHARE)
 
     def __init__(self, measure: str, weight: NDArray[np.float32], summand: NDArray[np.float32]) -> None:
         self.measure, self.weight, self.summand = measure, weight, summand
@@ -181,10 +185,8 @@ class ExpectedRule(Rule):
         found, is_exact = self._found_in(ensemble, query).all(rows, asked, threads)
         found = _with_best(found, ensemble, rows, query, threads)
         shares = self._shares(found.indices, found.values)
-        order = np.lexsort((found.indices, -shares, rows_of(found)))
-        found = found._replace(indices=found.indices[order], values=found.values[order])
-        taken = expected_best(found.indptr, shares[order], query.k) & (found.values >= query.threshold)
-        return keep_entries(found, taken), is_exact
+        taken = expected_best(found.indptr, shares, query.k, _LEAST_SHARE)
+        return keep_entries(found, taken & (found.values >= query.threshold)), is_exact
 
     def _shares(self, ids: NDArray[Any], probabilities: NDArray[Any]) -> NDArray[np.float64]:
         """How often labels are right."""
@@ -196,20 +198,27 @@ class ExpectedRule(Rule):
         shares = self._shares(ids, probabilities)
         order = np.argsort(-shares, axis=1, kind="stable")
         indptr = np.arange(len(ids) + 1, dtype=np.int64) * ids.shape[1]
-        taken = expected_best(indptr, np.take_along_axis(shares, order, 1).ravel()).reshape(ids.shape)
+        shares = np.take_along_axis(shares, order, 1)
+        taken = expected_best(indptr, shares.ravel(), ALL, _LEAST_SHARE).reshape(ids.shape)
         chosen = np.zeros(ids.shape, np.bool_)
         np.put_along_axis(chosen, order, taken, axis=1)
         return chosen & (ids >= 0)
 
 
-def expected_best(indptr: NDArray[np.int64], shares: NDArray[np.float64], k: int = ALL) -> NDArray[np.bool_]:
-    """Which of each row's labels, the surest first, are worth more than half of the F1 of those before."""
+def expected_best(
+    indptr: NDArray[np.int64], shares: NDArray[np.float64], k: int = ALL, least: float = 0.0
+) -> NDArray[np.bool_]:
+    """Which of each row's labels, the surest first, are worth more than half of the F1 of those before.
+
+    Of shares that are below ``least`` nothing is known: they sum to about as much as those of up to twice it.
+    """
     lengths = np.diff(indptr)
     rows = np.repeat(np.arange(len(lengths)), lengths)
     sums = np.concatenate([[0.0], np.cumsum(shares)])
     before = sums[:-1] - sums[indptr[:-1]][rows]
     places = np.arange(len(rows)) - indptr[rows]
-    whole = places + (sums[indptr[1:]] - sums[indptr[:-1]])[rows]
+    low = np.concatenate([[0.0], np.cumsum(np.where(shares < 2.0 * least, shares, 0.0))])
+    whole = places + (sums[indptr[1:]] - sums[indptr[:-1]] + low[indptr[1:]] - low[indptr[:-1]])[rows]
     taken = (places == 0) | (shares * whole > before)
     return taken if k == ALL else taken & (places < k)
 

@@ -27,14 +27,14 @@ _BLOCK = 1024  # ... of so many rows at once
 
 
 class Wanted(NamedTuple):
-    """Labels that are worth more than ``least`` and have at least the probability ``lowest``.
+    """Labels that have at least the probability ``lowest`` and are worth more than ``least``.
 
-    And where these are too few, if ``is_filled``, the most probable of those that are less probable. They
-    have values of their own, -1 / P, which must be at most ``least``.
+    And where these are too few, if ``is_filled``, the most probable of all others. They have values of their
+    own, -1 / P, which must be at most ``least``.
     """
 
-    least: float = -np.inf
     lowest: float = 0.0
+    least: float = -np.inf
     is_filled: bool = False
 
 
@@ -45,10 +45,10 @@ def values_of(
     """What labels of these probabilities are worth, by their weights and summands; -inf if not wanted."""
     weight, summand = worth
     values = (weight[ids].astype(np.float64) * probabilities + summand[ids]).astype(np.float32)
+    is_wanted = (probabilities >= np.float32(wanted.lowest)) & (values > np.float32(wanted.least))
     with np.errstate(divide="ignore"):
         others = -1.0 / probabilities if wanted.is_filled else np.float32(-np.inf)
-    told = np.where(probabilities >= np.float32(wanted.lowest), values, others)
-    return np.where((ids >= 0) & (values > np.float32(wanted.least)), told, -np.inf).astype(np.float32)
+    return np.where(ids >= 0, np.where(is_wanted, values, others), -np.inf).astype(np.float32)
 
 
 class _Values(NamedTuple):
@@ -123,8 +123,9 @@ class WeightedSearch:
         votes, k, open_rows = self._votes(arrays), min(_FIRST_SETS, n_labels), np.arange(n_rows)
         is_exact, found = np.ones(n_rows, np.bool_), []
         while len(open_rows):
-            part = take_rows(arrays, open_rows), take_rows(votes, open_rows)
-            ids, probabilities, is_exact[open_rows] = self._find(*part, query, k)
+            voted = cast("Votes", take_rows(cast("Arrays", votes), open_rows))
+            part = take_rows(arrays, open_rows)
+            ids, probabilities, is_exact[open_rows] = self._find(part, voted, query, k)
             is_label, is_open = ids >= 0, (ids[:, -1] >= 0) & (k < n_labels)
             is_label[is_open] = False
             rows = np.broadcast_to(open_rows[:, None], ids.shape)
@@ -210,10 +211,10 @@ class WeightedSearch:
         out = np.empty(shape, np.int32), np.empty(shape, np.float32), np.empty(shape, np.float32)
         is_exact = np.empty(shape[0], np.bool_)
         given = [read_only(array) for array in (*arrays, *votes)]
-        least, lowest, is_filled = self._wanted
-        how = *values, *self._shares, self._map, np.float32(least), np.float32(lowest), is_filled
-        how = *how, depth, query._replace(k=depth).budget
-        tree.kernels_for(query).weighted(tree.table, *given, *how, *out, is_exact)
+        lowest, least, is_filled = self._wanted
+        how = *values, *self._shares, self._map, np.float32(lowest), np.float32(least), is_filled
+        asked = depth, query._replace(k=depth).budget
+        tree.kernels_for(query).weighted(tree.table, *given, *how, *asked, *out, is_exact)
         return *out, is_exact
 
 

@@ -130,20 +130,18 @@ def top_k(
 
 
 def weighted(
-    probabilities: Array, weights: Array, summands: Array, least: float, lowest: float, is_filled: bool
+    probabilities: Array, weights: Array, summands: Array, lowest: float, least: float, is_filled: bool
 ) -> Array:
-    """(n_labels,) the value of each label to a rule: a·P + b; -inf of labels that are not wanted.
+    """(n_labels,) the value of each label to a rule: a·P + b.
 
-    These are labels that are worth no more than ``least``, or are less probable than ``lowest``; but of the
-    latter it is -1 / P if they may fill a row that has too few others.
+    Labels that are less probable than ``lowest``, or worth no more than ``least``, have -1 / P, if they may
+    fill a row that has too few others; or -inf.
     """
     values = []
     for p, weight, summand in zip(probabilities.tolist(), weights.tolist(), summands.tolist(), strict=True):
         value = weight * p + summand
-        if p < lowest:
-            value = -1.0 / p if is_filled and value > least and p > 0.0 else -math.inf
-        elif not value > least:
-            value = -math.inf
+        if p < lowest or not value > least:
+            value = -1.0 / p if is_filled and p > 0.0 else -math.inf
         values.append(value)
     return np.array(values)
 

@@ -101,11 +101,11 @@ def make_kernels(kind: str, nodes_at: Callable[..., Any], link: Any) -> Kernels:
     @kernel_of(kind, link)
     def weighted(
         table, indptr, indices, values, vote_indptr, vote_ids, votes, weight, summand, bounds, share, total,
-        map, least, lowest, is_filled, k, budget, out_ids, out_values, out_probabilities, out_exact,
+        map, lowest, least, is_filled, k, budget, out_ids, out_values, out_probabilities, out_exact,
     ):  # fmt: skip
         """:func:`.weighted.search_weighted`."""
         nodes, rows = nodes_at(table, indices, values), (indptr, indices, values)
-        weights = Weights(weight, summand, bounds, share, total, map, least, lowest, is_filled)
+        weights = Weights(weight, summand, bounds, share, total, map, lowest, least, is_filled)
         lists, out = (vote_indptr, vote_ids, votes), (out_ids, out_values, out_probabilities, out_exact)
         search_weighted(nodes, link, rows, lists, weights, k, budget, *out)
 

@@ -1,7 +1,7 @@
 """Search for the labels of the highest a·P + b, with a weight a and a summand b of each label, and votes.
 
-Labels that are less probable than some P are not wanted; or, where too few others are, the most probable of
-them: these have values of their own, -1 / P, below all others.
+Labels that are improbable or worth too little are not wanted; or, where too few others are, the most probable
+of them: these have values of their own, -1 / P, below all others.
 
 As :mod:`.exact` it opens the best node first, but what a node promises is a bound of the labels below it.
 That is what the best of them would be worth if it had the node's probability: a convex function of that,
@@ -57,9 +57,9 @@ class Weights(NamedTuple):
     share: float  # weight of the tree ...
     total: float  # ... of all experts' together; the average is that of them and the votes, by their weights
     map: NDArray[np.float64]  # of the average, see labeltree.experts.combination; or none
-    least: float  # labels are worth more than this, or nothing
-    lowest: float  # less probable labels ...
-    is_filled: bool  # ... are worth -1 / P, at most ``least``; or nothing
+    lowest: float  # probability of labels that are wanted ...
+    least: float  # ... and what they are worth more than; others ...
+    is_filled: bool  # ... have the value -1 / P, which is at most ``least``; or they are not given
 
 
 class Best(NamedTuple):
@@ -313,9 +313,6 @@ def _bound(weights, node, probability):
 @inlined
 def _told(weights, value, probability):
     """The value of what is that probable; -inf if it is not wanted. It never falls as both rise."""
-    if value > weights.least:
-        if probability >= weights.lowest:
-            return value
-        if weights.is_filled:
-            return np.float32(-1.0 / probability)
-    return np.float32(-np.inf)
+    if probability >= weights.lowest and value > weights.least:
+        return value
+    return np.float32(-1.0 / probability) if weights.is_filled else np.float32(-np.inf)
