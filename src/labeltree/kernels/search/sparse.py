@@ -51,7 +51,7 @@ class SparseNodes(NamedTuple):
     n_features: int
     indices: NDArray[np.int32]  # of all rows
     values: NDArray[np.float32]
-    lookups: tuple[NDArray[np.int64], ...]  # three arrays of STAGE, to write to
+    lookups: tuple[NDArray[np.uint64], ...]  # three arrays of STAGE, to write to
 
 
 SPARSE_TABLE = Layout(SparseNodes, given=("indices", "values", "lookups"))
@@ -62,9 +62,9 @@ _read = SPARSE_TABLE.reader()
 def nodes_at(table, indices, values):
     """What the table of a tree stands for, and the rows."""
     lookups = (
-        np.empty(_STAGE, np.int64),
-        np.empty(_STAGE, np.int64),
-        np.empty(_STAGE, np.int64),
+        np.empty(_STAGE, np.uint64),
+        np.empty(_STAGE, np.uint64),
+        np.empty(_STAGE, np.uint64),
     )
     return _read(table, (indices, values, lookups))
 
@@ -91,45 +91,82 @@ def _prepare_row_sparse(nodes, indices, values, start, end, out):
 def _score_nodes_sparse(nodes, first, n, prepared, out):
     start = (np.int64(prepared[0, 0]) << _HALF) | np.int64(prepared[0, 1])
     end = (np.int64(prepared[0, 2]) << _HALF) | np.int64(prepared[0, 3])
-    indices, values = nodes.indices, nodes.values
-    chunk_bucket, bucket, chunk_row, feature, length, chunk_entry, entry, scale, bias, _ = nodes.parameters
-    row, stop, place = nodes.lookups
+    chunk_bucket, chunk_node = nodes.parameters.chunk_bucket, nodes.chunk_node
     for c in range(n):
         out[c] = 0.0
     for chunk in range(nodes.chunk[first], nodes.chunk[first + n - 1] + 1):
-        first_bucket, first_row = chunk_bucket[chunk], chunk_row[chunk]
-        first_entry = chunk_entry[chunk]
-        n_buckets = chunk_bucket[chunk + 1] - first_bucket - 1
-        before = first - nodes.chunk_node[chunk]  # children of the chunk that are not asked for
+        n_buckets = chunk_bucket[chunk + 1] - chunk_bucket[chunk] - 1
+        before = first - chunk_node[chunk]  # children of the chunk that are not asked for
+        is_whole = before == 0 and chunk_node[chunk + 1] <= first + n
         if n_buckets < 1:
             continue
         for begin in range(start, end, _STAGE):
-            size = min(_STAGE, end - begin)
-            for q in range(size):
-                prefetch(bucket, 2 * (first_bucket + bucket_of(indices[begin + q], n_buckets)))
-            for q in range(size):
-                b = first_bucket + bucket_of(indices[begin + q], n_buckets)
-                row[q], stop[q] = first_row + bucket[b, 0], first_row + bucket[b + 1, 0]
-                place[q] = first_entry + bucket[b, 1]
-                prefetch(feature, row[q])
-                prefetch(length, row[q])
-                prefetch(entry, place[q])
-            n_found = 0
-            for q in range(size):
-                f, r, e = indices[begin + q], row[q], place[q]
-                while r < stop[q] and feature[r] != f:
-                    e += length[r]
-                    r += 1
-                if r < stop[q]:
-                    row[n_found], place[n_found], stop[n_found] = begin + q, e, e + length[r]
-                    n_found += 1
-            for q in range(n_found):
-                value = min(max(values[row[q]], -_LARGEST), _LARGEST)
-                for e in range(place[q], stop[q]):
-                    c = np.int64(entry[e] >> 8) - before
-                    if 0 <= c < n:
-                        out[c] += value * np.float32(np.int32(entry[e] & 255) - 128)
-    finish_scores(scale, bias, first, n, out)
+            n_found = _find_features(nodes, chunk, np.uint64(n_buckets), begin, min(begin + _STAGE, end))
+            if is_whole:
+                _add_whole(nodes, n_found, out)
+            else:
+                _add_part(nodes, n_found, before, n, out)
+    finish_scores(nodes.parameters.scale, nodes.parameters.bias, first, n, out)
+
+
+# Indices are unsigned below: for others it is checked each time whether they count from the end.
+
+
+@inlined
+def _find_features(nodes, chunk, n_buckets, begin, end):
+    """Fill ``lookups`` for the features of a row that the chunk has: entry, and where weights begin and end.
+
+    Returns how many there are. What is far off in memory is asked for before it is needed; and the weights
+    only once it is known that there are any, as a third of the features is not found.
+    """
+    chunk_bucket, buckets, chunk_row, feature, length, chunk_entry, entry, _, _, _ = nodes.parameters
+    bucket, indices, (row, stop, place) = buckets.ravel(), nodes.indices, nodes.lookups
+    one, two, start, size = np.uint64(1), np.uint64(2), np.uint64(begin), np.uint64(end - begin)
+    first_bucket, first_row = np.uint64(chunk_bucket[chunk]), np.uint64(chunk_row[chunk])
+    first_entry = np.uint64(chunk_entry[chunk])
+    for q in range(size):
+        b = two * (first_bucket + np.uint64(bucket_of(indices[start + q], n_buckets)))
+        prefetch(bucket, b)
+        row[q] = b
+    for q in range(size):
+        b = row[q]
+        row[q], stop[q] = first_row + np.uint64(bucket[b]), first_row + np.uint64(bucket[b + two])
+        place[q] = first_entry + np.uint64(bucket[b + one])
+        prefetch(feature, row[q])
+        prefetch(length, row[q])
+    n_found = np.uint64(0)
+    for q in range(size):
+        f, r, r_stop, e = indices[start + q], row[q], stop[q], place[q]
+        while r < r_stop and feature[r] != f:
+            e += np.uint64(length[r])
+            r += one
+        if r < r_stop:
+            prefetch(entry, e)
+            row[n_found], place[n_found], stop[n_found] = start + q, e, e + np.uint64(length[r])
+            n_found += one
+    return n_found
+
+
+@inlined
+def _add_whole(nodes, n_found, out):
+    """Add the products of the features that were found to the scores of all children of a chunk."""
+    values, entry, (row, stop, place) = nodes.values, nodes.parameters.entry, nodes.lookups
+    for q in range(n_found):
+        value = min(max(values[row[q]], -_LARGEST), _LARGEST)
+        for e in range(place[q], stop[q]):
+            out[np.uint64(entry[e] >> 8)] += value * np.float32(np.int32(entry[e] & 255) - 128)
+
+
+@inlined
+def _add_part(nodes, n_found, before, n, out):
+    """The same for n children, from ``before`` on; where that is negative, earlier chunks have others."""
+    values, entry, (row, stop, place) = nodes.values, nodes.parameters.entry, nodes.lookups
+    for q in range(n_found):
+        value = min(max(values[row[q]], -_LARGEST), _LARGEST)
+        for e in range(place[q], stop[q]):
+            c = np.int64(entry[e] >> 8) - before
+            if 0 <= c < n:
+                out[c] += value * np.float32(np.int32(entry[e] & 255) - 128)
 
 
 @inlined
