@@ -14,6 +14,7 @@ from support.small_data import make_toy
 
 import labeltree
 from labeltree.data.rows import pointers, read_only
+from labeltree.decisions.judged import sums_of_labels
 from labeltree.errors import DataError, ParameterError
 from labeltree.kernels.decisions.ascent import (
     SUPPORT,
@@ -21,6 +22,7 @@ from labeltree.kernels.decisions.ascent import (
     Totals,
     Trade,
     Weights,
+    add_labels,
     choose_best,
     count_choices,
     exchange,
@@ -102,6 +104,13 @@ def test_passes_agree_with_the_reference(seed: int, k: int, factors: list[float]
         assert utilities[-1] == pytest.approx(wanted, abs=1e-5)
     assert utilities[1] >= utilities[0] - 1e-6
     assert utilities[2] >= utilities[1] - 1e-6
+
+
+def test_sums_are_those_of_numpy() -> None:
+    matrix = random_marginals(50, 30, 10).astype(np.float32)
+    sums = np.zeros(31)
+    add_labels(read_only(matrix.indices), read_only(matrix.data), sums)
+    np.testing.assert_array_equal(sums, sums_of_labels(matrix.indices, matrix.data, 31))
 
 
 @settings(max_examples=50)

@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 from labeltree.data.matrices import is_sparse, sparse_rows
 from labeltree.data.rows import SparseRows, keep_entries, pointers, read_only
 from labeltree.decisions.goals import Goal, parse_goal
-from labeltree.decisions.judged import sums_of_labels
 from labeltree.decisions.separate import SEPARATE
 from labeltree.errors import DataError, ParameterError, show
 from labeltree.experts.ensemble import best_per_row
@@ -60,8 +59,7 @@ def decide(model: Any, X: Any = None, *, measure: str, k: int | None = None, thr
     rows = sparse_rows(model, int(model.shape[1]))
     if len(rows.values) and not (rows.values.min() >= 0.0 and rows.values.max() <= 1.0):
         raise DataError("probabilities must be from 0 to 1")
-    support = sums_of_labels(rows.indices, rows.values, rows.n_columns)
-    chosen = choose_together(rows, support, goal, threads=threads)
+    chosen = choose_together(rows, _expected(rows), goal, threads=threads)
     shape = rows.n_rows, rows.n_columns
     return csr_matrix((chosen.values, chosen.indices, chosen.indptr), shape=shape)
 
@@ -72,8 +70,7 @@ def _decide_by_model(model: Model, X: Any, goal: Goal, threads: int) -> Answers:
     is_label = ids >= 0
     rows = SparseRows(pointers(is_label.sum(axis=1)), ids[is_label], probabilities[is_label], model.n_labels)
     # What is not among a row's candidates counts too: a label is at least as frequent as it was in training.
-    found = sums_of_labels(rows.indices, rows.values, model.n_labels)
-    support = np.maximum(found, rows.n_rows * model.label_counts / model.n_examples)
+    support = np.maximum(_expected(rows), rows.n_rows * model.label_counts / model.n_examples)
     inverse = 1.0 / propensities(model.label_counts, model.n_examples)
     chosen = choose_together(rows, support, goal, inverse, threads)
     best_ids, best = best_per_row((chosen.indptr, chosen.indices), chosen.values, _longest(chosen))
@@ -82,6 +79,15 @@ def _decide_by_model(model: Model, X: Any, goal: Goal, threads: int) -> Answers:
         [(names[label], p) for label, p in zip(row, values, strict=True) if label >= 0]
         for row, values in zip(best_ids.tolist(), best.astype(np.float32).tolist(), strict=True)
     ]
+
+
+def _expected(rows: SparseRows) -> NDArray[np.float64]:
+    """(n_labels,) how many rows are expected to have each label."""
+    from labeltree.kernels.decisions.ascent import add_labels
+
+    sums = np.zeros(rows.n_columns)
+    add_labels(read_only(rows.indices), read_only(rows.values), sums)
+    return sums
 
 
 def choose_together(

@@ -64,6 +64,16 @@ class Trade(NamedTuple):
 
 
 @kernel
+def add_labels(ids, values, out_sums):
+    """The sum of each label's values, as :func:`labeltree.decisions.judged.sums_of_labels` has it.
+
+    That takes longer, and more memory than the values do.
+    """
+    for e in range(len(ids)):
+        out_sums[ids[e]] += np.float64(values[e])
+
+
+@kernel
 def choose_best(candidates, lines, first, last, out_choices):
     """Of the rows ``first`` to ``last`` the labels of the highest values, of equal ones the first.
 
