@@ -106,8 +106,9 @@ def count_choices(candidates, choices, weights, totals):
 def propose(candidates, choices, first, last, weights, totals, out_proposed):
     """The best choices of the rows ``first`` to ``last``, by the totals as they are, or :data:`AS_IT_IS`."""
     candidates, totals = borrow(candidates), borrow(totals)
-    ids, probabilities = candidates.ids, candidates.probabilities
-    values, best = np.empty(candidates.longest, np.float32), np.empty(candidates.longest, np.float32)
+    ids, probabilities, longest = candidates.ids, candidates.probabilities, candidates.longest
+    values, kept = np.empty(longest, np.float32), np.empty(longest, np.float32)
+    best = np.empty(longest, np.float32)
     for i in range(first, last):
         begin, n_candidates, start, n = _bounds(candidates, i)
         if n == 0:
@@ -115,16 +116,16 @@ def propose(candidates, choices, first, last, weights, totals, out_proposed):
         _evaluate(candidates, totals.lines, begin, n_candidates, values)
         for c in range(n):
             entry = choices[start + c]
-            value = _value_to_keep(totals, weights, ids[entry], np.float64(probabilities[entry]))
+            kept[c] = _value_to_keep(totals, weights, ids[entry], np.float64(probabilities[entry]))
             values[entry - begin] = -np.inf
-            _put(best, out_proposed, start, c, np.float32(value), entry)
-        is_other = False
+        if not _has_more(values, n_candidates, kept, n):
+            out_proposed[start] = AS_IT_IS
+            continue
+        for c in range(n):
+            _put(best, out_proposed, start, c, kept[c], choices[start + c])
         for c in range(n_candidates):
             if values[c] > best[n - 1]:
                 _put(best, out_proposed, start, n - 1, values[c], begin + c)
-                is_other = True
-        if not is_other:
-            out_proposed[start] = AS_IT_IS
 
 
 @kernel
@@ -192,6 +193,17 @@ def _evaluate(candidates, lines, begin, n, out_values):
     for c in range(n):
         label = np.uint32(ids[begin + c])  # so that it needs no look whether it counts from the end
         out_values[c] = lines[label, 0] * probabilities[begin + c] + lines[label, 1]
+
+
+@inlined
+def _has_more(values, n_values, kept, n_kept):
+    """Whether one of the values is above the least that is kept: in most rows of later passes none is."""
+    least, n_more = kept[0], 0
+    for c in range(1, n_kept):
+        least = min(least, kept[c])
+    for c in range(n_values):
+        n_more += values[c] > least
+    return n_more > 0
 
 
 @inlined
