@@ -76,7 +76,8 @@ def keep(folder: Path, record: Record) -> None:
     """Write a record to the ledger, in the place of an earlier one, and the page."""
     folder.mkdir(parents=True, exist_ok=True)
     records = [each for each in kept(folder) if each["name"] != record["name"]] + [record]
-    lines = [json.dumps(each) + "\n" for each in sorted(records, key=lambda each: str(each["name"]))]
+    records.sort(key=lambda each: str(each["name"]))
+    lines = [json.dumps(each) + "\n" for each in records]
     (folder / "runs.jsonl").write_text("".join(lines), encoding="utf-8")
     write_page(records, folder / "README.md")
     print(json.dumps(record), flush=True)
