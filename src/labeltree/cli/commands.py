@@ -51,9 +51,10 @@ try:
     from labeltree.cli.steps import (
         cluster_of,
         help_with_compiling,
+        inputs_of,
         load_with_data,
-        masks_of,
         print_lines,
+        print_tuned,
         put_lines,
         report_skipped,
         with_mask,
@@ -179,7 +180,7 @@ def train(
         seconds = time.perf_counter() - started
         print_lines(training_lines(model, output, seconds, bar.losses), err=True)
         if model.tuned is not None:
-            print_lines(model.tuned.lines(), err=True)
+            print_tuned(model.tuned, err=True)
 
 
 @cli.command(cls=SavingCommand, saving="a smaller -k, or DATA in several files, needs less")
@@ -239,9 +240,10 @@ def test(
     from labeltree.cli.reports import json_text, write_per_label, write_scorecard
     from labeltree.metrics.testing import measure
 
+    inputs = inputs_of(model, data, only, without)
     for written in (per_label, scorecard_file):
         if written is not None:
-            check_output(written, inputs=(model, data, *masks_of(only, without)))
+            check_output(written, inputs=inputs)
     loaded, rows = load_with_data(model, data, reading, skip_bad_lines=skip_bad_lines)
     query = loaded.ruled(with_mask(loaded, query, only, without), rule)
     measures = measure(loaded, rows, ranks, query, threads, threshold)
@@ -311,8 +313,9 @@ def predict(
     from labeltree.features.reading import stream_rows
     from labeltree.model import load
 
+    inputs = inputs_of(model, input, only, without)
     if output is not None:
-        check_output(output, inputs=(model, input, *masks_of(only, without)))
+        check_output(output, inputs=inputs)
     table = output if output is not None and is_table(output) else None
     if table is not None:
         refuse_beside(f"--output {table}, which is a table", {"--json": as_json})
