@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from labeltree.wording import did_you_mean, near_names
+from labeltree.wording import did_you_mean, near_names, timestamp
 
 KNOWN = ("Bread", "bread rolls", "calibrate", "epochs", "tree", "trees", "word_ngrams")
 
@@ -32,3 +32,8 @@ def test_names_are_told_only_where_they_are_near(name: str, near: list[str]) -> 
 def test_what_was_meant() -> None:
     assert did_you_mean([]) == ""
     assert did_you_mean(["bread", "broth"]) == "; did you mean 'bread' or 'broth'?"
+
+
+def test_times_are_those_of_greenwich() -> None:
+    assert timestamp(0) == "1970-01-01T00:00:00Z"
+    assert timestamp(1_769_860_805) == "2026-01-31T12:00:05Z"

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 
 _NEAR = 0.75  # of the letters of both names are the same, in the same order
 
@@ -15,6 +17,12 @@ def duration(seconds: float) -> str:
     if whole < 3600:
         return f"{whole // 60} min {whole % 60} s"
     return f"{whole // 3600} h {whole % 3600 // 60} min"
+
+
+@lru_cache(1)  # the many requests of a second have the same
+def timestamp(second: int) -> str:
+    """``2026-01-31T12:00:00Z``, of seconds since 1970."""
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(second))
 
 
 def size(n_bytes: float) -> str:
