@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,8 @@ pytest.importorskip("httpx", reason="no httpx: pip install 'labeltree[dev]'")
 
 import labeltree
 from labeltree.errors import ModelFileError, ParameterError
+from labeltree.features import embedding
+from labeltree.features.embedding import EMBEDDERS, Embedder
 from labeltree.query import IF_UNKNOWN, RULES, SEARCHES
 from labeltree.serve.app import create_app
 from labeltree.serve.limits import Limits
@@ -297,6 +299,20 @@ def test_models_of_pairs_are_refused(tmp_path: Path, beside: Any, is_file: bool)
     model.save(tmp_path / "pairs")
     with pytest.raises(ModelFileError, match=r"model a: was trained on rows with vectors beside them"):
         create_app({"a": tmp_path / "pairs" if is_file else model})
+
+
+def test_texts_that_are_embedded_are_texts(monkeypatch: pytest.MonkeyPatch) -> None:
+    def count_letters(texts: Sequence[str]) -> Any:
+        return np.array([[text.count(letter) for letter in "abc"] for text in texts], np.float32)
+
+    monkeypatch.setitem(EMBEDDERS, "wordllama", Embedder("wordllama", 3, "embed", lambda: count_letters))
+    embedding._loaded.cache_clear()
+    model = labeltree.train(TEXTS, LABELS, embed="wordllama", max_leaves=2, threads=1)
+    with client_of({"text": model}) as client:
+        assert client.get("/v1/models/text").json()["model"]["input"] == "text"
+        found = client.post(PREDICT, json={"text": TEXTS[0], "k": 2}).json()["results"][0]
+        assert labels_of(found) == model.predict([TEXTS[0]], 2)[0]
+    embedding._loaded.cache_clear()
 
 
 def test_files_that_are_not_there_are_named(tmp_path: Path) -> None:
