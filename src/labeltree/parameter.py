@@ -1,6 +1,6 @@
 """What a parameter is: its type, bounds, help, and what it needs of others to have an effect.
 
-Which parameters there are is in ``config.py``. Importing this module is free.
+Which parameters there are is in ``config/definition.py``. Importing this module is free.
 """
 
 from __future__ import annotations
