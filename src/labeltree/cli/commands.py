@@ -56,6 +56,7 @@ try:
     from labeltree.data.formats import Reading
     from labeltree.errors import LabelTreeError, ParameterError
     from labeltree.query import SET_THRESHOLD, USUAL_K, make_query
+    from labeltree.wording import near_names
 except KeyboardInterrupt:  # Ctrl-C right after the start: `main` is not there yet to say so
     sys.stderr.write("Interrupted.\n")
     raise SystemExit(130) from None
@@ -325,6 +326,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             code = cli.main(arguments, prog_name="labeltree", standalone_mode=False)
         return code if isinstance(code, int) else 0
     except click.UsageError as error:
+        _suggest_near(error)
         error.show()
         return error.exit_code
     except (click.Abort, KeyboardInterrupt):
@@ -338,6 +340,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except OSError as error:
         place = f"{error.filename}: " if error.filename else ""
         return _fail(f"Error: {place}{error.strerror or error}")
+
+
+def _suggest_near(error: click.UsageError) -> None:
+    """Of what click would suggest for a wrong option or command, leave what is near."""
+    wrong = getattr(error, "option_name", None) or getattr(error, "command_name", None)
+    if wrong and getattr(error, "possibilities", None):
+        vars(error)["possibilities"] = near_names(wrong, vars(error)["possibilities"])
 
 
 def _saving(arguments: Sequence[str]) -> str:
