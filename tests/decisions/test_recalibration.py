@@ -48,7 +48,8 @@ def test_what_is_not_probable_at_all_is_never_right(bias: float) -> None:
     slope, intercept = straight_lines(rows, shares)
     assert intercept.max() <= 0.0 < slope.min()
     slope, intercept = straight_lines(rows, shares, through_zero=True)
-    assert not intercept.any() and slope.min() > 0.0
+    assert not intercept.any()
+    assert slope.min() > 0.0
     for measure in ("macro-f1@3", "coverage@3", "psp@3", "macro-recall@3"):
         rule = fit_rule(parse_goal(measure), rows)
         assert isinstance(rule, RankingRule)
