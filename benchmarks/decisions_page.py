@@ -122,7 +122,8 @@ def _peer(records: Sequence[Record]) -> Iterator[str]:
         yield "## Beside xCOLUMNs 0.0.2"
         yield f"`labeltree.decide` from the same {_shape(record)}: what is expected of the measure, and CPU"
         yield "seconds of one thread. Both stop when a pass gains less than 1e-6. Bars: the same to 0.001,"
-        yield "and 20 times faster. The last column is what a clock says, with one and with two threads.\n"
+        yield "and 20 times faster. The last column is what a clock says, with one and with two threads: it"
+        yield "tells little where others use the cores at the same time.\n"
         rows = [["measure", "xCOLUMNs", "labeltree", "its seconds", "ours", "times", "bars", "1 / 2 threads"]]
         for key, found in record["measures"].items():
             times = found["their_seconds"] / found["seconds"]
