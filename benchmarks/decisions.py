@@ -5,6 +5,7 @@
                 rule beside that of the top 5
     million     that time with generated data of 10^6 labels
     xcolumns    `labeltree.decide` beside xCOLUMNs (in its own environment), from the same probabilities
+    together    `labeltree.decide` for ten times as many rows, and 10^6 labels
 
 Every data set is a line of docs/decisions/runs.jsonl; one that is there is not measured again unless
 `--again` is given. The page docs/decisions/README.md is written anew after each. Test rows are only looked
@@ -19,6 +20,7 @@ import os
 import subprocess
 import tempfile
 import time
+import tracemalloc
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -53,18 +55,19 @@ RANKED = ("macro-f1@5", "coverage@5", "0.97*macro-f1@5+0.03*p@5", "psp@5")
 K, N_BEST, TIMED_ROWS, REPEATS = 5, 50, 1000, 4
 MILLION = Shape(300_000, 1_000_000, 100_000, 5, 40)
 N_ROWS, N_LABELS, N_CANDIDATES = 10_000, 30_000, 100  # of the probabilities that xCOLUMNs and we decide from
+MANY_ROWS, MANY_LABELS = 100_000, 1_000_000  # of the probabilities that only we decide from
 PEER_MEASURES = ("macro-f1", "macro-precision", "macro-recall", "coverage", "p")
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
+    parts: dict[str, Callable[[argparse.Namespace], Iterator[Record]]]
+    parts = {"rules": _rules, "million": _million, "xcolumns": _xcolumns, "together": _together}
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("parts", nargs="*", metavar="PART", help="rules, million, xcolumns; all by default")
+    parser.add_argument("parts", nargs="*", metavar="PART", help=f"{', '.join(parts)}; all by default")
     parser.add_argument("--data", default=",".join(ALL_SETS), help="of rules, comma-separated; default: all")
     parser.add_argument("--again", action="store_true", help="measure what is on the page already, too")
     parser.add_argument("--output", type=Path, default=FOLDER, help="folder of the runs and the page")
     chosen = parser.parse_args(arguments)
-    parts: dict[str, Callable[[argparse.Namespace], Iterator[Record]]]
-    parts = {"rules": _rules, "million": _million, "xcolumns": _xcolumns}
     for part in chosen.parts or parts:
         for record in parts[part](chosen):
             keep(chosen.output, {**record, "version": labeltree.__version__})
@@ -74,7 +77,8 @@ def keep(folder: Path, record: Record) -> None:
     """Write a record to the ledger, in the place of an earlier one, and the page."""
     folder.mkdir(parents=True, exist_ok=True)
     records = [each for each in kept(folder) if each["name"] != record["name"]] + [record]
-    lines = [json.dumps(each) + "\n" for each in sorted(records, key=lambda each: str(each["name"]))]
+    records.sort(key=lambda each: str(each["name"]))
+    lines = [json.dumps(each) + "\n" for each in records]
     (folder / "runs.jsonl").write_text("".join(lines), encoding="utf-8")
     write_page(records, folder / "README.md")
     print(json.dumps(record), flush=True)
@@ -212,23 +216,49 @@ def _xcolumns(chosen: argparse.Namespace) -> Iterator[Record]:
         for line in filter(lambda line: line.startswith("{"), done.stdout.splitlines()):
             told = json.loads(line)
             key, theirs = told["measure"], load_npz(Path(folder) / f"{told['measure']}.npz")
-            ours, seconds = _timed_decision(marginals, f"{key}@{K}")
+            ours, times = _timed_decision(marginals, f"{key}@{K}", REPEATS)
             found[key] = {
                 "theirs": utility(marginals, theirs, key), "ours": utility(marginals, ours, key),
-                "their_seconds": told["seconds"], "seconds": seconds,
+                "their_seconds": told["seconds"], **times,
             }  # fmt: skip
     shape = {"rows": N_ROWS, "labels": N_LABELS, "candidates": N_CANDIDATES}
     yield {"name": "xcolumns", "part": "xcolumns", "shape": shape, "measures": found}
 
 
-def _timed_decision(marginals: csr_matrix, measure: str) -> tuple[csr_matrix, float]:
+def _timed_decision(
+    marginals: csr_matrix, measure: str, repeats: int
+) -> tuple[csr_matrix, dict[str, float | list[float]]]:
+    """A decision; its CPU seconds by one thread, and what a clock says of one and of two."""
     labeltree.decide(marginals[:50], measure=measure)  # compiled before
-    seconds = []
-    for _ in range(REPEATS):
-        began = time.process_time()
-        decided = labeltree.decide(marginals, measure=measure)
-        seconds.append(time.process_time() - began)
-    return decided, min(seconds)
+    seconds: list[float] = []
+    walls: dict[int, list[float]] = {1: [], 2: []}
+    for _ in range(repeats):
+        for threads, times in walls.items():
+            began, began_cpu = time.perf_counter(), time.process_time()
+            decided = labeltree.decide(marginals, measure=measure, threads=threads)
+            times.append(time.perf_counter() - began)
+            if threads == 1:
+                seconds.append(time.process_time() - began_cpu)
+    return decided, {"seconds": min(seconds), "wall": [min(times) for times in walls.values()]}
+
+
+# Many rows together
+
+
+def _together(chosen: argparse.Namespace) -> Iterator[Record]:
+    if not _is_wanted(chosen, "together"):
+        return
+    marginals, found = make_marginals(MANY_ROWS, MANY_LABELS, N_CANDIDATES), {}
+    for key in PEER_MEASURES:
+        decided, times = _timed_decision(marginals, f"{key}@{K}", REPEATS)
+        tracemalloc.start()
+        labeltree.decide(marginals, measure=f"{key}@{K}", threads=1)
+        most = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        found[key] = {"ours": utility(marginals, decided, key), **times, "bytes": most}
+    shape = {"rows": MANY_ROWS, "labels": MANY_LABELS, "candidates": N_CANDIDATES}
+    size = sum(array.nbytes for array in (marginals.data, marginals.indices, marginals.indptr))
+    yield {"name": "together", "part": "together", "shape": shape, "bytes": size, "measures": found}
 
 
 def make_marginals(n_rows: int, n_labels: int, n_candidates: int) -> csr_matrix:

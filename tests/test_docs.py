@@ -14,6 +14,7 @@ import ast
 import builtins
 import gzip
 import importlib.util
+import inspect
 import io
 import json
 import logging
@@ -152,6 +153,21 @@ def test_there_is_much_to_run() -> None:
     assert sum(block.language == "python" for block in blocks) > 5
     shown = {line.partition("labeltree ")[2].split()[0] for line in called}
     assert {"train", "test", "predict", "prob", "compare-search", "inspect", "demo"} <= shown
+
+
+@pytest.mark.parametrize("command", commands.cli.commands.values(), ids=lambda command: str(command.name))
+def test_the_page_of_the_command_line_has_every_option(command: click.Command) -> None:
+    page = (ROOT / "docs" / "cli.md").read_text(encoding="utf-8")
+    assert f"\n## labeltree {command.name}" in page or f" {command.name} " in page
+    options = (each.opts[-1] for each in command.params if isinstance(each, click.Option))
+    assert [name for name in options if not re.search(rf"{name}\b", page)] == []
+
+
+def test_the_page_of_python_has_every_argument_of_train() -> None:
+    page = (ROOT / "docs" / "python.md").read_text(encoding="utf-8")
+    arguments = inspect.signature(labeltree.train).parameters.values()
+    named = [each.name for each in arguments if each.kind is not inspect.Parameter.VAR_KEYWORD]
+    assert [name for name in named if f"`{name}`" not in page] == []
 
 
 def option_lists() -> list[tuple[str, str]]:

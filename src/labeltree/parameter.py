@@ -1,6 +1,6 @@
 """What a parameter is: its type, bounds, help, and what it needs of others to have an effect.
 
-Which parameters there are is in ``config.py``. Importing this module is free.
+Which parameters there are is in ``config/definition.py``. Importing this module is free.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from labeltree.errors import ParameterError, UnknownParameterError, show
+from labeltree.wording import did_you_mean, near_names
 
 MOST_IDS = 2**31 - 1  # labels, features, strings and nodes: kernels number them by 32-bit integers
 
@@ -76,10 +77,7 @@ def check_names(names: Iterable[str], known: Collection[str]) -> None:
     """Raise an error that names the nearest known name where a name is unknown."""
     for name in names:
         if name not in known:
-            import difflib
-
-            nearest = difflib.get_close_matches(str(name), known, n=1)
-            hint = f"; did you mean {nearest[0]!r}?" if nearest else f"; known are {', '.join(sorted(known))}"
+            hint = did_you_mean(near_names(str(name), known, 1)) or f"; known are {', '.join(sorted(known))}"
             raise UnknownParameterError(f"unknown parameter {show(name)}{hint}")
 
 

@@ -34,6 +34,7 @@ from labeltree.query import (
     make_query,
     query_all,
 )
+from labeltree.wording import did_you_mean, near_names
 
 if TYPE_CHECKING:
     from labeltree.explain.labels import LabelSearch
@@ -293,11 +294,11 @@ class Predictor:
         """The ids of labels; where there is no such label, the error tells names that are near."""
         ids = self.labels.ids(wanted)
         if len(ids) and ids.min() < 0:
-            from labeltree.explain.labels import shown
-
             unknown = wanted[int(np.argmin(ids))]
-            near = shown(self._label_search.near(unknown))
-            raise DataError(f"label {show(unknown)} is not among the model's {self.n_labels} labels{near}")
+            near = near_names(unknown, self._label_search.near(unknown))
+            raise DataError(
+                f"label {show(unknown)} is not among the model's {self.n_labels} labels{did_you_mean(near)}"
+            )
         return ids
 
     @functools.cached_property

@@ -1,8 +1,12 @@
-"""Numbers and tables as people read them."""
+"""Numbers, names and tables as people read them."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import time
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+
+_NEAR = 0.75  # of the letters of both names are the same, in the same order
 
 
 def duration(seconds: float) -> str:
@@ -13,6 +17,12 @@ def duration(seconds: float) -> str:
     if whole < 3600:
         return f"{whole // 60} min {whole % 60} s"
     return f"{whole // 3600} h {whole % 3600 // 60} min"
+
+
+@lru_cache(1)  # the many requests of a second have the same
+def timestamp(second: int) -> str:
+    """``2026-01-31T12:00:00Z``, of seconds since 1970."""
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(second))
 
 
 def size(n_bytes: float) -> str:
@@ -27,6 +37,19 @@ def size(n_bytes: float) -> str:
 def counted(number: int, noun: str) -> str:
     """``1 line``, ``2,000 lines``."""
     return f"{number:,} {noun}" + ("" if number == 1 else "s")
+
+
+def near_names(name: str, known: Iterable[str], most: int = 3) -> list[str]:
+    """Those that a wrong name may have been meant for, the nearest first; upper case does not matter."""
+    import difflib
+
+    folded = {each.casefold(): each for each in known}
+    return [folded[each] for each in difflib.get_close_matches(name.casefold(), folded, most, cutoff=_NEAR)]
+
+
+def did_you_mean(names: Sequence[str]) -> str:
+    """``; did you mean 'bread' or 'broth'?``, behind a message; nothing without names."""
+    return f"; did you mean {' or '.join(map(repr, names))}?" if names else ""
 
 
 def align(table: Sequence[Sequence[str]]) -> list[str]:

@@ -39,13 +39,19 @@ def test_a_record_takes_the_place_of_an_earlier_one(tmp_path: Path) -> None:
         "name": "acl-authors", "part": "rules", "tuned_on": 100, "top": scores, "rules": rules,
         "hindsight": dict.fromkeys(SETS, 0.1), "microseconds": {"top 5": 2.0, "psp@5": 4.0},
     }  # fmt: skip
-    peer = {"theirs": 0.5, "ours": 0.5, "their_seconds": 4.0, "seconds": 0.1}
+    peer = {"theirs": 0.5, "ours": 0.5, "their_seconds": 4.0, "seconds": 0.1, "wall": [0.2, 0.15]}
+    many = {"ours": 0.5, "seconds": 70.0, "wall": [71.0, 40.0], "bytes": 3_000_000}
     shape = {"rows": 1, "labels": 1, "candidates": 1}
+    measured = {"part": "together", "shape": shape, "bytes": 8_000_000, "measures": {"p": many}}
+    keep(tmp_path, {"name": "together", **measured})
     keep(tmp_path, {"name": "xcolumns", "part": "xcolumns", "shape": shape, "measures": {"p": peer}})
     keep(tmp_path, record)
     keep(tmp_path, {**record, "tuned_on": 200})
-    assert [each["name"] for each in kept(tmp_path)] == ["acl-authors", "xcolumns"]
+    assert [each["name"] for each in kept(tmp_path)] == ["acl-authors", "together", "xcolumns"]
     page = (tmp_path / "README.md").read_text()
     assert "| 200 " in page
+    assert "| 40 " in page
+    assert "0.200 / 0.150" in page
+    assert "| 70.00   | MISSED | 71.000 / 40.000 | 3  |" in page
     assert "4 (2.00)" in page
     assert "Slower than 1.5 times: acl-authors psp@5." in page

@@ -61,6 +61,36 @@ def test_a_table_is_tagged_and_its_cells_are_no_formulas(
     assert "bread" in rows[0]["labels"].split(";")
 
 
+@pytest.mark.parametrize(
+    "content",
+    [
+        "text,labels\nknead dough,bread\ngrind beans,coffee;tea",
+        "\ufefftext,labels\r\nknead dough,bread\r\n\r\ngrind beans,coffee;tea\r\n",
+        '"labels"\t"text"\nbread\tknead dough\n"coffee;tea"\t"grind beans"\n',
+        '\n \nText;a,b;Labels\nknead dough;1,5;bread\ngrind beans;;"coffee;tea"\n',
+        "text,labels\rknead dough,bread\rgrind beans,coffee;tea\r",
+    ],
+    ids=["plain", "mark", "tabs", "semicolons", "returns"],
+)
+def test_tables_are_read_as_on_the_command_line(
+    site: Any, pages: Callable[..., Any], content: str, tmp_path: Path
+) -> None:
+    page = pages(site.address)
+    with page.expect_request("**/predict") as asking:
+        drop(page, "notes.csv", content)
+    assert asking.value.post_data_json["texts"] == ["knead dough", "grind beans"]
+    page.wait_for_selector("#file-scorecard")
+    assert page.locator("table.tagged tbody td:nth-child(3)").all_inner_texts() == ["bread", "coffee, tea"]
+
+
+def test_a_table_of_one_column_needs_no_name_or_quotes(site: Any, pages: Callable[..., Any]) -> None:
+    page = pages(site.address)
+    with page.expect_request("**/predict") as asking:
+        drop(page, "notes.csv", 'note\nknead, then bake\n"grind beans"\n')
+    assert asking.value.post_data_json["texts"] == ["knead, then bake", "grind beans"]
+    page.wait_for_selector("text=there is no column “text”")
+
+
 def test_lines_are_chosen_by_the_button(site: Any, pages: Callable[..., Any], tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("knead dough\n\ngrind beans\n")
     page = pages(f"{site.address}#tab=file")
@@ -96,7 +126,23 @@ def test_labels_of_fasttext_lines_are_compared_and_no_part_of_the_text(
         ),
         ("paper.pdf", b"%PDF-1.7\n1 0 obj\n", "paper.pdf cannot be tagged: it is a PDF."),
         ("wide.csv", "text\ndough\n".encode("utf-16"), "wide.csv cannot be tagged: it is UTF-16."),
-        ("open.csv", 'id,text\n1,dough\n2,"beans\n3,tea\n', "open.csv, line 3: a quote is opened here"),
+        ("open.csv", 'id,text\n1,dough\n2,"beans\n3,tea\n', "open.csv, line 3: a quote is opened in the row"),
+        (
+            "more.csv",
+            "text,labels\ndough,bread\nbeans, ground,coffee\n",
+            "more.csv, line 3: expected 2 fields",
+        ),
+        ("fewer.csv", "text,labels\ndough,bread\n\nbeans\n", "fewer.csv, line 4: expected 2 fields"),
+        ("lines.csv", 'text;id\n"a\nb";1\n"c\r\nd";2;3\n', "lines.csv, line 4: expected 2 fields"),
+        ("mac.csv", "text,id\rdough,1\rbeans\r", "mac.csv, line 3: expected 2 fields"),
+        (
+            "after.csv",
+            'text,id\n"dough" and more,1\n',
+            "after.csv, line 2: in the row that begins here something",
+        ),
+        ("nothing.csv", "", "nothing.csv has no text in it."),
+        ("blank.csv", "\r\n \r\n", "blank.csv has no text in it."),
+        ("header.csv", "text,labels", "header.csv has no text in it."),
         ("nameless.txt", "__label__bread dough\n__label__ tea\n", "nameless.txt, line 2: a label is empty."),
     ],
 )

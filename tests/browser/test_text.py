@@ -39,13 +39,12 @@ def test_suggestions_come_as_one_types(site: Any, pages: Callable[..., Any]) -> 
     page.wait_for_selector(".suggestions .nothing")
 
 
-def test_how_many_will_be_wrong(site: Any, pages: Callable[..., Any], picture: Callable[..., Path]) -> None:
+def test_how_many_will_be_wrong(site: Any, pages: Callable[..., Any]) -> None:
     page = pages(site.address)
     type_text(page, TEXT)
     found = [p for _, p in kitchen().predict([TEXT], 10, threshold=0.01)[0]]
     wrong = round(sum(1 - p for p in found))
     assert page.inner_text("#expectation strong") == f"About {wrong} of these {len(found)} will be wrong."
-    picture(page, "suggestions")
 
 
 def test_a_late_answer_never_replaces_a_newer_one(site: Any, pages: Callable[..., Any]) -> None:

@@ -106,10 +106,15 @@ def test_bad_lines_are_counted_and_do_not_shift_others(
 def test_nothing_at_all(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "empty.txt"
     path.write_text("")
-    report = checked(capsys, path, path)
-    assert (report["data"]["rows"], report["data"]["findings"]) == (0, [])
-    assert cli.main(["check", str(path)]) == 0
-    assert "- nothing else to remark" in capsys.readouterr().out
+    full = tmp_path / "full.txt"
+    full.write_text("__label__x a b\n")
+    for files in ([path], [full, path], [path, full], [path, "--json"]):
+        assert cli.main(["check", *map(str, files)]) == 1
+        said = capsys.readouterr()
+        assert (said.out, "empty.txt: no rows to check; give a file" in said.err) == ("", True)
+    path.write_text("{broken\n{as well\n")
+    assert cli.main(["check", str(path), "--format", "jsonl"]) == 1
+    assert "no rows to check; Skipped 2 bad rows." in capsys.readouterr().err
     with pytest.raises(DataError, match="cannot be opened"):
         collect(tmp_path / "none.txt", USUAL_READING, "__label__")
 
@@ -118,7 +123,7 @@ _texts = st.lists(st.sampled_from(["a", "b", "c", "ab"]), max_size=3).map(" ".jo
 _labels = st.lists(st.sampled_from(["x", "y", "z"]), max_size=3)
 
 
-@given(st.lists(st.tuples(_texts, _labels), max_size=12))
+@given(st.lists(st.tuples(_texts, _labels), min_size=1, max_size=12))
 def test_repeated_rows_are_those_of_plain_python(rows: list[tuple[str, list[str]]]) -> None:
     import tempfile
 

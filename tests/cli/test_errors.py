@@ -349,3 +349,13 @@ def test_an_interrupt_while_modules_are_imported(tmp_path: Path) -> None:
         timeout=60,
     )
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "Interrupted.\n")
+
+
+@pytest.mark.parametrize(
+    ("line", "near"),
+    [("train x --thread 3", "'--threads'"), ("train x --depth 3", ""), ("train x --seeed 3", "'--seed'")],
+)
+def test_only_near_options_are_suggested(line: str, near: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(line.split()) == 2
+    told = capsys.readouterr().err.splitlines()[-1]
+    assert told.partition("Did you mean ")[2] == (f"{near}?" if near else "")

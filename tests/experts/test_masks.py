@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
 from typing import Any
 
@@ -209,3 +210,29 @@ def test_files_of_labels(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
         assert cli.main(["predict", str(path), str(data), "--only", str(only)]) in (1, 2)
         assert message in capsys.readouterr().err
     assert cli.main(["predict", str(path), str(data), "--only", str(tmp_path / "none")]) == 1
+
+
+def test_labels_from_standard_input(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = labeltree.train(TRAIN.texts, TRAIN.Y, **MODELS["one tree"])
+    path, data, labels = (tmp_path / name for name in ("m", "test.txt", "labels.txt"))
+    model.save(path)
+    data.write_text(write_fasttext(TEST))
+    labels.write_text("topic-1\ntopic-2\n")
+
+    def run(*arguments: str, pipe: str = "") -> tuple[int, str, str]:
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(pipe.encode())))
+        code = cli.main([arguments[0], str(path), *arguments[1:]])
+        return code, *capsys.readouterr()
+
+    for command in ("predict", "test"):
+        for mask in ("--only", "--without"):
+            piped = run(command, str(data), mask, "-", pipe=labels.read_text())
+            assert piped == run(command, str(data), mask, str(labels))
+            assert piped[0] == 0
+            code, _, said = run(command, "-", mask, "-")
+            assert (code, f"standard input (-) is given for the data and {mask}" in said) == (2, True)
+    assert run("predict", "--only", "-")[0] == 2  # rows come from there, too, where no file is named
+    assert "for --only and --without" in run("predict", str(data), "--only", "-", "--without", "-")[2]
+    assert "standard input, line 1: 'x' is not" in run("predict", str(data), "--only", "-", pipe="x")[2]

@@ -90,9 +90,6 @@ def test_a_label_is_found_in_the_tree(client: Any, model: Model) -> None:
         ("deep/tree?node=-1", "int"),
         ("deep/tree?limit=5000", "ask for fewer"),
         ("deep/tree?label=nothing", "not among"),
-        ("deep/label?label=label1&depth=2", "depth"),
-        ("deep/tree?nodes=1", "nodes"),
-        ("deep/labels?query=a", "query"),
         ("deep/label", "label"),
     ],
 )

@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import re
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from support.serving import LABELS, TEXTS, client_of, text_model, vector_model
 
@@ -18,6 +19,8 @@ pytest.importorskip("httpx", reason="no httpx: pip install 'labeltree[dev]'")
 
 import labeltree
 from labeltree.errors import ModelFileError, ParameterError
+from labeltree.features import embedding
+from labeltree.features.embedding import EMBEDDERS, Embedder
 from labeltree.query import IF_UNKNOWN, RULES, SEARCHES
 from labeltree.serve.app import create_app
 from labeltree.serve.limits import Limits
@@ -252,9 +255,69 @@ def test_problems_of_bodies_say_what_to_send(client: Any, body: bytes, told: str
     assert told in answer.json()["detail"]
 
 
+@pytest.mark.parametrize(
+    ("path", "told"),
+    [
+        ("labels?limt=3", "no query parameter 'limt': this path takes q, limit; did you mean 'limit'?"),
+        ("labels?limit=3&page=2", "no query parameter 'page': this path takes q, limit"),
+        ("label?label=tea&x", "'x': this path takes label"),
+        ("label?label=tea&x=1", "'x': this path takes label"),
+        ("tree?nod=1", "'nod': this path takes tree, node,"),
+        ("about?verbose=1", "'verbose': this path takes none"),
+        ("?x=1", "'x': this path takes none"),
+        ("/v1/models?limit=3", "'limit': this path takes none"),
+        ("/v1/settings?a=b", "'a'"),
+        ("/health/ready?a=b", "'a'"),
+        ("/metrics?a=b", "'a'"),
+        ("/openapi.json?a=b", "'a'"),
+    ],
+)
+def test_unknown_parameters_are_named(client: Any, path: str, told: str) -> None:
+    answer = client.get(path if path.startswith("/") else f"/v1/models/text/{path}".replace("/?", "?"))
+    check_problem(answer, 400)
+    assert told in answer.json()["detail"]
+
+
+def test_bodies_have_no_parameters_beside_them(client: Any) -> None:
+    for path in ("predict", "explain", "why-not", "neighbours", "corrections", "reload"):
+        check_problem(client.post(f"/v1/models/text/{path}?k=1", json={"text": "a"}), 400)
+
+
+def test_protocols_may_have_more_parameters(client: Any) -> None:
+    for path in ("/v1/projects?language=en", "/v1/projects/text?a=b", "/v2?a=b", "/v2/models/text/ready?a=b"):
+        assert client.get(path).status_code == 200
+    asked = {"documents": [{"text": "bread"}]}
+    assert client.post("/v1/projects/text/suggest-batch?language=en", json=asked).status_code == 200
+
+
+@pytest.mark.parametrize("is_file", [False, True])
+@pytest.mark.parametrize("beside", [TEXTS, np.eye(len(TEXTS))], ids=["texts", "rows"])
+def test_models_of_pairs_are_refused(tmp_path: Path, beside: Any, is_file: bool) -> None:
+    """No request can hold a text or vector and numbers beside it."""
+    numbers = np.arange(3.0 * len(TEXTS)).reshape(-1, 3)
+    model = labeltree.train([beside, numbers], LABELS, max_leaves=2, threads=1)
+    model.save(tmp_path / "pairs")
+    with pytest.raises(ModelFileError, match=r"model a: was trained on rows with vectors beside them"):
+        create_app({"a": tmp_path / "pairs" if is_file else model})
+
+
+def test_texts_that_are_embedded_are_texts(monkeypatch: pytest.MonkeyPatch) -> None:
+    def count_letters(texts: Sequence[str]) -> Any:
+        return np.array([[text.count(letter) for letter in "abc"] for text in texts], np.float32)
+
+    monkeypatch.setitem(EMBEDDERS, "wordllama", Embedder("wordllama", 3, "embed", lambda: count_letters))
+    embedding._loaded.cache_clear()
+    model = labeltree.train(TEXTS, LABELS, embed="wordllama", max_leaves=2, threads=1)
+    with client_of({"text": model}) as client:
+        assert client.get("/v1/models/text").json()["model"]["input"] == "text"
+        found = client.post(PREDICT, json={"text": TEXTS[0], "k": 2}).json()["results"][0]
+        assert labels_of(found) == model.predict([TEXTS[0]], 2)[0]
+    embedding._loaded.cache_clear()
+
+
 def test_files_that_are_not_there_are_named(tmp_path: Path) -> None:
     nothing = tmp_path / "nothing"
-    with pytest.raises(ModelFileError, match="there is no such file"):
+    with pytest.raises(ModelFileError, match=r"nothing: cannot be read \(No such file"):
         create_app({"a": nothing})
     with pytest.raises(ParameterError, match="labeltree test MODEL DATA"):
         create_app({"text": text_model()}, scorecards={"text": nothing})

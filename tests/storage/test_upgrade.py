@@ -12,8 +12,8 @@ import pytest
 from support.golden import GOLDEN, check_answers, golden_facts
 
 import labeltree
-from labeltree import config as config_module
 from labeltree.config import PARAMETER_NAMES, Config
+from labeltree.config import definition as config_module
 from labeltree.errors import CorruptedModelError
 from labeltree.storage import model_file
 from labeltree.storage.container import FORMAT_VERSION, read_model

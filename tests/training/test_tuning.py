@@ -10,6 +10,7 @@ from support.small_data import make_toy, write_fasttext
 
 import labeltree
 from labeltree import cli
+from labeltree.decisions.tuning import Tuned
 from labeltree.errors import ParameterError
 from labeltree.estimator import LabelTreeClassifier
 
@@ -46,11 +47,17 @@ def test_rows_must_be_held_out() -> None:
         labeltree.train(TOY.texts, TOY.Y, tune_for="what")
 
 
-def test_the_option_of_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_option_of_the_command(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     data, out = tmp_path / "train.txt", tmp_path / "m"
     data.write_text(write_fasttext(TOY))
     assert cli.main(["train", str(data), "-o", str(out), "--tune-for", "instance-f1"]) == 0
     assert "on rows it was not fitted to" in capsys.readouterr().err
+    monkeypatch.setattr(Tuned, "notices", lambda _: ["A rule to beware of."])
+    assert cli.main(["train", str(data), "-o", str(out), "--tune-for", "instance-f1"]) == 0
+    said = capsys.readouterr()
+    assert (said.out, "A rule to beware of." in said.err) == ("", True)
     assert labeltree.load(out).rule is not None
     assert cli.main(["train", str(data), "--dry-run", "--tune-for", "micro-f1"]) == 2
 

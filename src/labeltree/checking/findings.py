@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from labeltree.checking.characters import SIGNS
 from labeltree.checking.collecting import Collected
-from labeltree.data.bad_lines import shorten
+from labeltree.data.bad_lines import no_rows, shorten
 from labeltree.errors import DataError
 
 _SHOWN = 3  # lines or labels that are named
@@ -107,14 +107,16 @@ class Report(NamedTuple):
 
 def check_file(data: Collected, *, to_train: bool = True) -> Report:
     """Numbers and findings of one file, which is one to train on or to test with."""
+    if data.n_rows == 0:
+        raise no_rows(data.name, "check", data.bad_lines)
     n_of_row, n_of_label = np.diff(data.labels.indptr), np.bincount(data.labels.indices)
     counts = n_of_label[n_of_label > 0]
     few = {f"labels_with_{n}_or_fewer": int(np.count_nonzero(counts <= n)) for n in _FEW_EXAMPLES}
     facts: dict[str, float] = {
         "rows": data.n_rows,
         "labels": len(counts),
-        "labels_per_row": float(n_of_row.mean()) if data.n_rows else 0.0,
-        "words_per_row": float(data.n_parts.mean()) if data.n_rows else 0.0,
+        "labels_per_row": float(n_of_row.mean()),
+        "words_per_row": float(data.n_parts.mean()),
         "rows_per_label": float(counts.mean()) if len(counts) else 0.0,
         **few,
     }

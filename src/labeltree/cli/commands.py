@@ -7,7 +7,6 @@ instant. Results go to standard output, everything else to standard error.
 from __future__ import annotations
 
 import sys
-import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -22,18 +21,12 @@ try:
     from labeltree.cli.labels import labels
     from labeltree.cli.neighbours import neighbours
     from labeltree.cli.options import (
-        GroupedCommand,
         OutputFile,
         Ranks,
         SavingCommand,
-        card_option,
         check_output,
-        config_options,
-        given_parameters,
-        input_files,
         json_option,
         mask_options,
-        memory_option,
         model_argument,
         normalize_option,
         reading_options,
@@ -43,29 +36,27 @@ try:
         skip_option,
         threads_option,
         unknown_option,
-        work_dir_option,
     )
     from labeltree.cli.serve import serve
     from labeltree.cli.sharing import merge, plan, work
     from labeltree.cli.signals import Terminated, orderly_end
     from labeltree.cli.steps import (
-        cluster_of,
         help_with_compiling,
+        inputs_of,
         load_with_data,
-        masks_of,
         print_lines,
         put_lines,
         report_skipped,
         with_mask,
     )
+    from labeltree.cli.train import train
     from labeltree.cli.tune import tune
     from labeltree.cli.warm_up import warm_up
-    from labeltree.config import Config, ask_config
-    from labeltree.data.files import find_files
+    from labeltree.config import Config
     from labeltree.data.formats import Reading
     from labeltree.errors import LabelTreeError, ParameterError
     from labeltree.query import SET_THRESHOLD, USUAL_K, make_query
-    from labeltree.storage.card import card_of_options
+    from labeltree.wording import near_names
 except KeyboardInterrupt:  # Ctrl-C right after the start: `main` is not there yet to say so
     sys.stderr.write("Interrupted.\n")
     raise SystemExit(130) from None
@@ -78,108 +69,6 @@ INTERRUPTED = 130  # 128 + SIGINT, as shells expect
 @click.version_option(__version__, prog_name="labeltree", message="%(prog)s %(version)s")
 def cli() -> None:
     """Tag texts with the few labels that fit, out of millions, with honest probabilities."""
-
-
-@cli.command(
-    cls=GroupedCommand,
-    saving="`labeltree train --dry-run` estimates what is needed, and fewer --trees, a larger --prune or "
-    "--min-count, or for dense nodes a smaller --dim or --batch-size, needs less",
-)
-@click.argument("data", nargs=-1, required=True)
-@click.option("-o", "--output", type=OutputFile(), metavar="MODEL", help="The file to write.")
-@reading_options
-@skip_option
-@threads_option
-@card_option
-@work_dir_option
-@memory_option
-@click.option(
-    "--workers", type=click.IntRange(min=1), metavar="N", help="Train on a Dask cluster of N local processes."
-)
-@click.option(
-    "--scheduler", metavar="ADDRESS", help="Or on the cluster of this scheduler, like tcp://host:8786."
-)
-@click.option(
-    "--tune-for", metavar="MEASURE", help="Also tune a rule, like labeltree tune, on rows held out at first."
-)
-@click.option("--dry-run", is_flag=True, help="Only estimate memory and model size; without --output.")
-@click.option("-q", "--quiet", is_flag=True, help="Print nothing but errors.")
-@click.option("-v", "--verbose", is_flag=True, help="Print a line per stage and epoch instead of the bar.")
-@config_options
-@click.pass_context
-def train(
-    context: click.Context,
-    data: tuple[str, ...],
-    output: Path | None,
-    reading: Reading,
-    skip_bad_lines: bool,
-    threads: int,
-    card: tuple[str, ...],
-    work_dir: Path | None,
-    max_memory: int | None,
-    workers: int | None,
-    scheduler: str | None,
-    tune_for: str | None,
-    dry_run: bool,
-    quiet: bool,
-    verbose: bool,
-    config_file: Path | None,
-    preset: str | None,
-    **_parameters: Any,
-) -> None:
-    """Train a model on DATA, files with labels, and write it to MODEL.
-
-    DATA are files, folders or patterns such as 'part-*.csv'; "-" is standard input.
-
-    Parameters come from the defaults, then --preset, then --config, then the options given.
-    """
-    if quiet and verbose:
-        raise click.UsageError("-q / --quiet and -v / --verbose exclude each other; give one.", context)
-    if dry_run:
-        others: dict[str, Any] = {"--output": output, "--card": card, "--quiet": quiet, "--verbose": verbose}
-        others |= {"--work-dir": work_dir, "--max-memory": max_memory}
-        others |= {"--workers": workers, "--scheduler": scheduler, "--tune-for": tune_for}
-        refuse_beside("--dry-run, which only estimates", others)
-    asked = ask_config(given_parameters(context), preset=preset, file=config_file)
-    facts = card_of_options(card)
-    how: dict[str, Any] = dict(config=asked, skip_bad_lines=skip_bad_lines, **reading._asdict())
-    files = find_files(data)
-    if files.notices and not quiet:
-        print_lines(files.notices, err=True)
-    if dry_run:
-        from labeltree.cli.reports import estimate_lines
-        from labeltree.training.driver import estimate
-
-        print_lines(estimate_lines(estimate(files, **how, threads=threads)))
-        return
-    if output is None:
-        raise click.UsageError("Missing option '-o' / '--output': the file to write the model to.", context)
-    check_output(output, inputs=input_files(files, asked.config, config_file))
-    started = time.perf_counter()
-    from labeltree.cli.reports import training_lines
-    from labeltree.training import driver
-    from labeltree.training.kept_rows import remove_work
-    from labeltree.training.progress import ProgressBar
-
-    if work_dir is None and (max_memory or workers or scheduler):
-        work_dir = output.with_name(f"{output.name}.work")
-    if work_dir is not None and work_dir.resolve() == output.resolve():
-        raise ParameterError(f"--work-dir {work_dir}: is --output too; give a folder of its own")
-    if workers or scheduler:
-        driver.check_can_share(asked.config)  # before a cluster is started
-    helped = help_with_compiling(asked.config, threads=threads, quiet=quiet)
-    with cluster_of(workers, scheduler) as client, helped, ProgressBar(quiet=quiet, verbose=verbose) as bar:
-        means: dict[str, Any] = dict(threads=threads, work_dir=work_dir, max_memory=max_memory, client=client)
-        model = driver.train(files, **how, **means, callback=bar, card=facts, tune_for=tune_for)
-    model.save(output)
-    if work_dir is not None:
-        remove_work(work_dir)
-    if not quiet:
-        report_skipped(model.skipped_lines, model.skipped_messages)
-        seconds = time.perf_counter() - started
-        print_lines(training_lines(model, output, seconds, bar.losses), err=True)
-        if model.tuned is not None:
-            print_lines(model.tuned.lines(), err=True)
 
 
 @cli.command(cls=SavingCommand, saving="a smaller -k, or DATA in several files, needs less")
@@ -239,9 +128,10 @@ def test(
     from labeltree.cli.reports import json_text, write_per_label, write_scorecard
     from labeltree.metrics.testing import measure
 
+    inputs = inputs_of(model, data, only, without)
     for written in (per_label, scorecard_file):
         if written is not None:
-            check_output(written, inputs=(model, data, *masks_of(only, without)))
+            check_output(written, inputs=inputs)
     loaded, rows = load_with_data(model, data, reading, skip_bad_lines=skip_bad_lines)
     query = loaded.ruled(with_mask(loaded, query, only, without), rule)
     measures = measure(loaded, rows, ranks, query, threads, threshold)
@@ -311,8 +201,9 @@ def predict(
     from labeltree.features.reading import stream_rows
     from labeltree.model import load
 
+    inputs = inputs_of(model, input, only, without)
     if output is not None:
-        check_output(output, inputs=(model, input, *masks_of(only, without)))
+        check_output(output, inputs=inputs)
     table = output if output is not None and is_table(output) else None
     if table is not None:
         refuse_beside(f"--output {table}, which is a table", {"--json": as_json})
@@ -422,6 +313,7 @@ cli.add_command(merge)
 cli.add_command(neighbours)
 cli.add_command(plan)
 cli.add_command(serve)
+cli.add_command(train)
 cli.add_command(tune)
 cli.add_command(warm_up)
 cli.add_command(work)
@@ -434,6 +326,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             code = cli.main(arguments, prog_name="labeltree", standalone_mode=False)
         return code if isinstance(code, int) else 0
     except click.UsageError as error:
+        _suggest_near(error)
         error.show()
         return error.exit_code
     except (click.Abort, KeyboardInterrupt):
@@ -447,6 +340,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except OSError as error:
         place = f"{error.filename}: " if error.filename else ""
         return _fail(f"Error: {place}{error.strerror or error}")
+
+
+def _suggest_near(error: click.UsageError) -> None:
+    """Of what click would suggest for a wrong option or command, leave what is near."""
+    wrong = getattr(error, "option_name", None) or getattr(error, "command_name", None)
+    if wrong and getattr(error, "possibilities", None):
+        vars(error)["possibilities"] = near_names(wrong, vars(error)["possibilities"])
 
 
 def _saving(arguments: Sequence[str]) -> str:

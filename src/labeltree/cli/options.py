@@ -1,4 +1,4 @@
-"""Command-line options made from ``config.py``, and the checks that come before any work.
+"""Command-line options made from the config, and the checks that come before any work.
 
 Nothing here imports numpy or numba: ``labeltree --help`` must be instant.
 """
@@ -249,7 +249,7 @@ class SavingCommand(click.Command):
 
 
 class GroupedCommand(SavingCommand):
-    """A command whose help shows the parameters of a model under the headings of ``config.py``."""
+    """A command whose help shows the parameters of a model under their own headings."""
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         group_of = {parameter.name: parameter.group for parameter in parameters()}

@@ -14,6 +14,7 @@ from labeltree.errors import ParameterError
 if TYPE_CHECKING:
     from labeltree.config import Config
     from labeltree.data.formats import Reading
+    from labeltree.decisions.tuning import Tuned
     from labeltree.features.reading import DataSet
     from labeltree.model import Model
     from labeltree.query import Query
@@ -32,9 +33,17 @@ def load_with_data(
     return loaded, rows
 
 
-def masks_of(*files: Path | None) -> tuple[Path, ...]:
-    """Those that are given."""
-    return tuple(file for file in files if file is not None)
+def inputs_of(model: Path, data: str, only: Path | None, without: Path | None) -> tuple[str | Path, ...]:
+    """All files that are read. Standard input is one of them at most, as it can be read only once."""
+    named = {"the data": data, "--only": only, "--without": without}
+    given = {name: file for name, file in named.items() if file is not None}
+    from_pipe = [name for name, file in given.items() if str(file) == "-"]
+    if len(from_pipe) > 1:
+        raise ParameterError(
+            f"standard input (-) is given for {' and '.join(from_pipe)}, but can be read only once; "
+            "give the name of a file"
+        )
+    return (model, *given.values())
 
 
 def with_mask(model: Model, query: Query, only: Path | None, without: Path | None) -> Query:
@@ -72,6 +81,12 @@ def report_skipped(n_lines: int, messages: Sequence[str]) -> None:
         from labeltree.data.bad_lines import skipped_lines
 
         print_lines(skipped_lines(n_lines, messages), err=True)
+
+
+def print_tuned(tuned: Tuned, *, err: bool = False) -> None:
+    """What a rule gains and costs, and what to know before it is used; that never among the results."""
+    print_lines(tuned.lines(), err=err)
+    print_lines(tuned.notices(), err=True)
 
 
 @contextmanager

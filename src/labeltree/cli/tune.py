@@ -15,7 +15,7 @@ from labeltree.cli.options import (
     skip_option,
     threads_option,
 )
-from labeltree.cli.steps import load_with_data, print_lines
+from labeltree.cli.steps import load_with_data, print_lines, print_tuned
 from labeltree.data.formats import Reading
 
 
@@ -54,5 +54,5 @@ def tune(
     tuned = tune_rule(loaded, rows, goal, threads)
     loaded.rule = tuned.rule
     loaded.save(output)
-    print_lines(tuned.lines())
-    print_lines([*tuned.notices(), f"Model written to {output}."], err=True)
+    print_tuned(tuned)
+    print_lines([f"Model written to {output}."], err=True)

@@ -54,6 +54,13 @@ def skipped_lines(n_lines: int, messages: Sequence[str]) -> list[str]:
     return [f"Skipped {counted(n_lines, 'bad row')}.{first}", *messages]
 
 
+def no_rows(name: str, purpose: str, bad_lines: BadLines) -> DataError:
+    """What to raise for data without rows, with which nothing can be done for the purpose: ``test on``."""
+    skipped = "; ".join(skipped_lines(bad_lines.skipped, bad_lines.messages[:1]))
+    hint = skipped if bad_lines.skipped else "give a file with a row per line, or lists of rows"
+    return DataError(f"{name}: no rows to {purpose}; {hint}")
+
+
 def shorten(value: bytes) -> str:
     """A value for a message: quoted, without line ends, at most 40 characters."""
     text = value[: 4 * _SHOWN].decode("utf-8", "surrogateescape")

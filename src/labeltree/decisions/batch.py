@@ -3,7 +3,7 @@
 A measure like macro F1 is not a sum over rows: what one row should get depends on what others get. Block
 coordinate ascent (Schultheis et al., NeurIPS 2023) goes from row to row, giving each what gains the
 most, given the others, until nothing changes. Where true labels are not known, their probabilities take their
-place.
+place. Measures that are such sums need one look at each row.
 """
 
 from __future__ import annotations
@@ -16,30 +16,32 @@ from numpy.typing import NDArray
 from labeltree.data.matrices import is_sparse, sparse_rows
 from labeltree.data.rows import SparseRows, keep_entries, pointers, read_only
 from labeltree.decisions.goals import Goal, parse_goal
-from labeltree.decisions.judged import sums_of_labels
 from labeltree.decisions.separate import SEPARATE
 from labeltree.errors import DataError, ParameterError, show
 from labeltree.experts.ensemble import best_per_row
 from labeltree.metrics.measures import propensities
+from labeltree.parallel import Pool, row_slices
 from labeltree.query import make_query
 
 if TYPE_CHECKING:
+    from labeltree.kernels.decisions.ascent import Candidates, Weights
     from labeltree.model import Model
     from labeltree.predictor import Answers
 
-# In the order of the kernel's coefficients.
-MEASURES = ("p", "macro-f1", "macro-precision", "macro-recall", "balanced-accuracy", "coverage", "psp")
 _MOST_PASSES = 50
 _LEAST_GAIN = 1e-6  # of the measure, by another pass
 _N_CANDIDATES = 100  # labels of a row, where a model gives them
-_SEED = 1
+# Of rows that propose by the same counts: few, so that threads seldom wait for each other. With one block
+# decisions are as good too, but take up to twice as many passes, or more where many rows are alike.
+_N_BLOCKS = 8
 
 
 def decide(model: Any, X: Any = None, *, measure: str, k: int | None = None, threads: int = 0) -> Any:
     """The labels of all rows of ``X`` that are best together for a measure, such as ``macro-f1@5``.
 
     ``model`` is a model, and the answer like that of its ``predict``; or, without ``X``, it is a SciPy CSR
-    matrix of probabilities (n_rows, n_labels), and the answer one of those that are chosen.
+    matrix of probabilities (n_rows, n_labels), and the answer one of those that are chosen. It is the same
+    for any number of ``threads`` (0: all CPUs).
     """
     goal = parse_goal(measure, k)
     if goal.least_precision:
@@ -57,8 +59,7 @@ def decide(model: Any, X: Any = None, *, measure: str, k: int | None = None, thr
     rows = sparse_rows(model, int(model.shape[1]))
     if len(rows.values) and not (rows.values.min() >= 0.0 and rows.values.max() <= 1.0):
         raise DataError("probabilities must be from 0 to 1")
-    support = sums_of_labels(rows.indices, rows.values, rows.n_columns)
-    chosen = choose_together(rows, support, goal)
+    chosen = choose_together(rows, _expected(rows), goal, threads=threads)
     shape = rows.n_rows, rows.n_columns
     return csr_matrix((chosen.values, chosen.indices, chosen.indptr), shape=shape)
 
@@ -69,9 +70,9 @@ def _decide_by_model(model: Model, X: Any, goal: Goal, threads: int) -> Answers:
     is_label = ids >= 0
     rows = SparseRows(pointers(is_label.sum(axis=1)), ids[is_label], probabilities[is_label], model.n_labels)
     # What is not among a row's candidates counts too: a label is at least as frequent as it was in training.
-    found = sums_of_labels(rows.indices, rows.values, model.n_labels)
-    support = np.maximum(found, rows.n_rows * model.label_counts / model.n_examples)
-    chosen = choose_together(rows, support, goal, 1.0 / propensities(model.label_counts, model.n_examples))
+    support = np.maximum(_expected(rows), rows.n_rows * model.label_counts / model.n_examples)
+    inverse = 1.0 / propensities(model.label_counts, model.n_examples)
+    chosen = choose_together(rows, support, goal, inverse, threads)
     best_ids, best = best_per_row((chosen.indptr, chosen.indices), chosen.values, _longest(chosen))
     names = model.label_names
     return [
@@ -80,58 +81,116 @@ def _decide_by_model(model: Model, X: Any, goal: Goal, threads: int) -> Answers:
     ]
 
 
+def _expected(rows: SparseRows) -> NDArray[np.float64]:
+    """(n_labels,) how many rows are expected to have each label."""
+    from labeltree.kernels.decisions.ascent import add_labels
+
+    sums = np.zeros(rows.n_columns)
+    add_labels(read_only(rows.indices), read_only(rows.values), sums)
+    return sums
+
+
 def choose_together(
     rows: SparseRows,
     support: NDArray[np.float64],
     goal: Goal,
     inverse: NDArray[np.float64] | None = None,
+    threads: int = 0,
 ) -> SparseRows:
     """Those of the candidates that are chosen.
 
     ``support`` is how many rows are expected to have a label, ``inverse`` are inverse propensities.
     """
-    if not goal.k and goal.terms[0][1] in SEPARATE:
+    if not goal.k:
         return keep_entries(rows, SEPARATE[goal.terms[0][1]](rows, support))
-    from labeltree.kernels.decisions.ascent import ascend, choose_best
+    from labeltree.kernels.decisions.ascent import Candidates, Weights
 
+    taken = pointers(np.minimum(np.diff(rows.indptr), goal.k))
+    arrays = [read_only(array) for array in (rows.indptr, rows.indices, rows.values, taken)]
+    candidates = Candidates(_longest(rows), *arrays)
     factors = {key: factor for factor, key in goal.terms}
-    coefficients = np.array([factors.get(key, 0.0) for key in MEASURES])
-    coefficients[0] *= rows.n_columns / max(1, rows.n_rows)  # the utility counts times the number of labels
-    inverse = np.zeros(rows.n_columns) if inverse is None else _relative(inverse, rows)
-    order = np.random.default_rng(_SEED).permutation(rows.n_rows)
-    given = [read_only(array) for array in (rows.indptr, rows.indices, rows.values)]
-    chosen = np.empty(len(rows.values), np.bool_)
-    choose_best(given[0], given[2], goal.k, chosen)  # to begin with: what is most probable
+    weights = Weights(*(factors.get(key, 0.0) for key in ("macro-f1", "macro-precision", "coverage")))
+    fixed = _fixed_lines(factors, rows, support, goal.k, inverse)
+    with Pool(threads) as pool:
+        if any(weights):
+            choices = _ascend(candidates, support, fixed, weights, pool)
+        else:
+            choices = _best(candidates, fixed.astype(np.float32), pool)
+    choices.sort()  # those of a row stand together: each row's are in order
+    return SparseRows(taken, rows.indices[choices], rows.values[choices], rows.n_columns)
+
+
+def _fixed_lines(
+    factors: dict[str, float],
+    rows: SparseRows,
+    support: NDArray[np.float64],
+    k: int,
+    inverse: NDArray[np.float64] | None,
+) -> NDArray[np.float64]:
+    """(n_labels, 2) slope and intercept of what one more row with a label gains by its probability, as far as
+    that does not depend on other rows; times the number of labels."""
+    lines = np.zeros((rows.n_columns, 2))
+    lines[:, 0] = factors.get("p", 0.0) * rows.n_columns / (k * max(1, rows.n_rows))
+    if inverse is not None and "psp" in factors:
+        # Relative to what all rows are expected to have.
+        expected = float((inverse[rows.indices] * rows.values).sum())
+        lines[:, 0] += factors["psp"] * inverse * (rows.n_columns / max(expected, 1e-9))
+    found, lost = _inverse(support), _inverse(rows.n_rows - support)
+    balanced = 0.5 * factors.get("balanced-accuracy", 0.0)
+    lines[:, 0] += (factors.get("macro-recall", 0.0) + balanced) * found + balanced * lost
+    lines[:, 1] -= balanced * lost
+    return lines
+
+
+def _inverse(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Of what is not above 0, 0."""
+    return np.divide(1.0, values, out=np.zeros(len(values)), where=values > 0.0)
+
+
+def _best(candidates: Candidates, lines: NDArray[np.float32], pool: Pool) -> NDArray[np.int64]:
+    """The choices of the highest values on these lines."""
+    from labeltree.kernels.decisions.ascent import choose_best
+
+    choices, given = np.empty(candidates.taken[-1], np.int64), (candidates, read_only(lines))
+    parts = row_slices(len(candidates.taken) - 1, pool.threads)
+    pool.map(lambda part: choose_best(*given, part.start, part.stop, choices), parts)
+    return choices
+
+
+def _ascend(
+    candidates: Candidates,
+    support: NDArray[np.float64],
+    fixed: NDArray[np.float64],
+    weights: Weights,
+    pool: Pool,
+) -> NDArray[np.int64]:
+    """The choices that no row gains by changing alone, or hardly anything."""
+    from labeltree.kernels.decisions.ascent import SUPPORT, Totals, Trade, count_choices, exchange, propose
+
+    n_rows, n_labels, n_most = len(candidates.taken) - 1, len(support), candidates.longest
+    counts, lines = np.zeros((n_labels, 4)), np.zeros((n_labels, 2), np.float32)
+    counts[:, SUPPORT], lines[:, 0] = support, 1.0
+    choices = _best(candidates, lines, pool)  # to begin with: what is most probable
+    proposed, totals = np.empty_like(choices), Totals(counts, read_only(fixed), lines)
+    room = Trade(np.empty(n_most), np.empty(n_most, np.int64), np.empty(n_most), np.empty(n_most, np.int64))
+
+    def propose_part(part: slice) -> None:
+        propose(candidates, choices, part.start, part.stop, weights, totals, proposed)
+
     for _ in range(_MOST_PASSES):
-        totals = _totals(rows, chosen, support, inverse)  # anew, as sums that go up and down drift
-        asked = goal.k, rows.n_rows, read_only(coefficients), totals
-        if ascend(*given, read_only(order), *asked, chosen) < _LEAST_GAIN * rows.n_columns:
+        count_choices(candidates, choices, weights, totals)
+        gained = 0.0
+        for block in row_slices(n_rows, _N_BLOCKS):
+            pool.map(propose_part, _parts(block, pool.threads))
+            gained += exchange(candidates, proposed, block.start, block.stop, weights, totals, room, choices)
+        if gained <= _LEAST_GAIN * n_labels:
             break
-    return keep_entries(rows, chosen)
+    return choices
 
 
-def _relative(inverse: NDArray[np.float64], rows: SparseRows) -> NDArray[np.float64]:
-    """Inverse propensities, so that what all rows are expected to have is the number of labels."""
-    expected = float((inverse[rows.indices] * rows.values).sum())
-    return inverse * (rows.n_columns / max(expected, 1e-9))
-
-
-def _totals(
-    rows: SparseRows, chosen: NDArray[np.bool_], support: NDArray[np.float64], inverse: NDArray[np.float64]
-) -> Any:
-    from labeltree.kernels.decisions.ascent import SURE, Totals
-
-    ids, values = rows.indices[chosen], rows.values[chosen].astype(np.float64)
-    missed = np.log1p(-np.minimum(values, SURE))
-    n = rows.n_columns
-    return Totals(
-        sums_of_labels(ids, values, n),
-        np.bincount(ids, minlength=n).astype(np.float64),
-        sums_of_labels(ids, missed, n),
-        read_only(np.ascontiguousarray(support, np.float64)),
-        read_only(inverse),
-        np.empty((n, 2)),
-    )
+def _parts(rows: slice, n_parts: int) -> list[slice]:
+    parts = row_slices(rows.stop - rows.start, n_parts)
+    return [slice(rows.start + part.start, rows.start + part.stop) for part in parts]
 
 
 def _longest(rows: SparseRows) -> int:

@@ -8,7 +8,7 @@ from labeltree.decisions.rankings import fit_ranking
 from labeltree.decisions.rule import Rule
 from labeltree.decisions.thresholds import fit_sets
 
-N_CANDIDATES = 50  # labels of a row that a rule may choose of while it is fitted
+N_CANDIDATES = 100  # labels of a row that a rule may choose of while it is fitted
 
 
 def fit_rule(goal: Goal, rows: Judged, scale: float | None = None) -> Rule:

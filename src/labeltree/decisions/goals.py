@@ -24,7 +24,6 @@ class Counts(NamedTuple):
 
     hits: Floats  # sum of the probabilities of rows that get it
     predicted: Floats  # rows that get it
-    missed: Floats  # the probability that none of these is right; or, while it is summed up, its logarithm
     support: Floats  # rows that have it
     inverse_propensity: Floats
     most_propensity: float  # the sum of these that the best decision for k labels would reach
@@ -72,7 +71,8 @@ def _balanced(counts: Counts) -> tuple[Floats, Floats]:
 
 
 def _coverage(counts: Counts) -> tuple[Floats, Floats]:
-    return counts.missed, np.zeros(counts.n_labels)
+    """That none of many rows with the label is right, of which any may turn up or not."""
+    return np.exp(-counts.hits), np.zeros(counts.n_labels)
 
 
 # Measures of the first k, by their keys.

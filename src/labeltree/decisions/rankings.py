@@ -16,7 +16,8 @@ from labeltree.decisions.pooling import Pool
 from labeltree.decisions.recalibration import recalibrate, sigmoid, straight_lines
 from labeltree.decisions.rule import RankingRule
 
-_ROUNDS = 12
+_MOST_ROUNDS = 40
+_FEW = 0.002  # of the labels that rows get: a round that changes no more is the last
 # How much labels follow others, and powers of the weights: what suits depends on the measure.
 _CARES = ((0.6, 1.0), (0.6, 0.5), (6.0, 1.0), (6.0, 0.5))
 _MOST_WEIGHTS = 0.998  # weights above this quantile are cut: labels of a single row would win everywhere
@@ -30,7 +31,9 @@ class _Evidence:
         found = recalibrate(rows)
         counts = rows.label_counts[rows.ids]
         self.shares = np.where(rows.ids >= 0, sigmoid(found.log_odds(rows.probabilities, counts)), 0.0)
-        self.slope, self.intercept = straight_lines(rows, self.shares)
+        self.lines = straight_lines(rows, self.shares)
+        # For goals where no label costs anything: then all are worth something, and rows get k labels.
+        self.proportions = straight_lines(rows, self.shares, through_zero=True)
         self.inverse, self.most_propensity = rows.inverse, rows.most_propensity(goal.k)
         self.expected = self._sums(rows.ids >= 0, self.shares)
 
@@ -39,18 +42,15 @@ class _Evidence:
 
     def counts(self, chosen: NDArray[np.bool_]) -> Counts:
         """What is expected of a decision."""
-        missed = np.log1p(-np.minimum(self.shares, 1.0 - 1e-7))
         return Counts(
             self._sums(chosen, self.shares), self._sums(chosen, np.ones(chosen.shape)),
-            self._sums(chosen, missed), self.expected, self.inverse, self.most_propensity,
-            self.rows.n_rows, self.goal.k,
+            self.expected, self.inverse, self.most_propensity, self.rows.n_rows, self.goal.k,
         )  # fmt: skip
 
     def rule(self, counts: Counts, pool: Pool, power: float) -> RankingRule:
         """What one more row with a label is worth: over how often it is right, and so over probabilities."""
-        hits, predicted, missed = (pool.drawn(each) for each in counts[:3])
         careful = counts._replace(
-            hits=hits, predicted=predicted, missed=np.exp(missed), support=pool.support,
+            hits=pool.drawn(counts.hits), predicted=pool.drawn(counts.predicted), support=pool.support,
             n_rows=int(pool.scale * counts.n_rows), most_propensity=pool.scale * counts.most_propensity,
         )  # fmt: skip
         weight, summand = self.goal.slopes(careful)
@@ -58,9 +58,8 @@ class _Evidence:
         # A power keeps the share of rows that are right at which a label is worth nothing.
         factor = np.minimum(1.0, weight / most) ** power / np.maximum(weight, 1e-300)
         weight, summand = weight * factor, summand * factor
-        # What costs nothing is worth something, however little: then rows get k labels.
-        intercept = self.intercept if summand.any() else np.maximum(self.intercept, 0.0)
-        values = weight * self.slope, summand + weight * intercept
+        slope, intercept = self.lines if summand.any() else self.proportions
+        values = weight * slope, summand + weight * intercept
         return RankingRule(self.goal.text, self.goal.k, *(each.astype(np.float32) for each in values))
 
 
@@ -94,17 +93,19 @@ def _last_round(
 ) -> RankingRule:
     rows, rule = evidence.rows, plain
     pool = Pool(rows, evidence.expected, of_others, scale)
-    counts: Counts | None = None
-    for number in range(_ROUNDS):
-        new = evidence.counts(rule.choose(rows.ids, rows.probabilities))
-        counts = new if counts is None else _between(counts, new, 2.0 / (number + 2.0))
-        rule = evidence.rule(counts, pool, power)
+    chosen = rule.choose(rows.ids, rows.probabilities)
+    counts = evidence.counts(chosen)
+    for number in range(1, _MOST_ROUNDS):
+        rule, last = evidence.rule(counts, pool, power), chosen
+        chosen = rule.choose(rows.ids, rows.probabilities)
+        if np.count_nonzero(chosen != last) <= _FEW * np.count_nonzero(last):
+            break
+        counts = _between(counts, evidence.counts(chosen), 2.0 / (number + 2.0))
     return rule
 
 
 def _between(old: Counts, new: Counts, step: float) -> Counts:
     mixed = {
-        name: (1 - step) * getattr(old, name) + step * getattr(new, name)
-        for name in ("hits", "predicted", "missed")
+        name: (1 - step) * getattr(old, name) + step * getattr(new, name) for name in ("hits", "predicted")
     }
     return old._replace(**mixed)

@@ -21,7 +21,7 @@ KNOTS = np.array([-6.0, -5.0, -4.0, -3.0, -2.0, -1.0, 0.0, 1.5, 3.0])  # log-odd
 _MIDDLE = 3.0  # log of the rows of a label for which the number of rows changes nothing
 _WIDTH = 0.1  # of the log-odds that count as the same while it is fitted
 _LEAST, _MOST = -12.0, 12.0  # log-odds
-_LEAST_SLOPE = 0.05
+_LEAST_SLOPE, _LEAST_SLOPE_OF_LINE = 0.05, 0.01
 _PRECISION = 5.0  # of slopes around 1, of the influence of rows around 0
 _PRECISION_OF_LEVEL = 0.1
 N_GROUPS = 31  # of labels by their number of training rows
@@ -79,12 +79,13 @@ def recalibrate(rows: Judged) -> Recalibration:
 
 
 def straight_lines(
-    rows: Judged, shares: NDArray[np.float64]
+    rows: Judged, shares: NDArray[np.float64], through_zero: bool = False
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """(n_labels,) slopes and intercepts of how often labels are right, as a line over the probability.
 
     ``shares`` (n_rows, n) are how often labels of the rows are right. Lines are fitted to groups of labels
-    by least squares, where low probabilities, which are many, count for more; and drawn to that of all.
+    by least squares, where low probabilities, which are many, count for more; and drawn to that of all. None
+    is above 0 at a probability of 0, or labels that are not among the candidates would be worth something.
     """
     is_used = (rows.ids >= 0) & (rows.probabilities >= _LEAST_PROBABILITY)
     p, share = rows.probabilities[is_used].astype(np.float64), shares[is_used]
@@ -99,8 +100,12 @@ def straight_lines(
     is_line = determinant > 1e-9 * np.maximum(n * sum_squares, 1e-300)
     safe = np.where(is_line, determinant, 1.0)
     slope = np.where(is_line, (n * products - sum_p * sum_share) / safe, 1.0)
-    slope = np.maximum(slope, 0.01)
+    slope = np.maximum(slope, _LEAST_SLOPE_OF_LINE)
     intercept = np.where(n > 0.0, (sum_share - slope * sum_p) / np.maximum(n, 1e-300), 0.0)
+    is_above = (intercept > 0.0) | through_zero
+    proportion = np.where(n > 0.0, products / np.maximum(sum_squares, 1e-300), 1.0)
+    proportion = np.maximum(proportion, _LEAST_SLOPE_OF_LINE)
+    slope, intercept = np.where(is_above, proportion, slope), np.where(is_above, 0.0, intercept)
     own = group_labels(rows.final_counts)
     return slope[own], intercept[own]
 

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from labeltree.data.bad_lines import shorten
 from labeltree.data.formats import UTF8_MARK
+from labeltree.data.opening import Source
 from labeltree.data.rows import LabelRows, SparseRows, distinct_labels, keep_entries
 from labeltree.errors import DataError, ParameterError, show
 from labeltree.experts.by_rows import above_of_rows, best_of_rows, score_rows
@@ -119,7 +120,7 @@ def make_mask(labels: StringTable, allowed: Any, without: Any) -> Mask | None:
 
 
 def mask_of_files(labels: StringTable, only: Path | None, without: Path | None) -> LabelMask:
-    """From files with a label per line."""
+    """From files, or standard input (``-``), with a label per line."""
     is_in = np.full(len(labels), only is None)
     if only is not None:
         is_in[_ids_in(labels, only)] = True
@@ -132,17 +133,15 @@ def mask_of_files(labels: StringTable, only: Path | None, without: Path | None) 
 
 
 def _ids_in(labels: StringTable, path: Path) -> NDArray[np.int32]:
-    try:
-        content = path.read_bytes()
-    except OSError as error:
-        raise DataError(f"{path}: cannot be read ({error.strerror or error}); check the name") from error
+    with Source(path) as source:
+        content, name = b"".join(block.tobytes() for block in source.blocks()), source.name
     lines = content.removeprefix(UTF8_MARK).splitlines()
     numbers = [number for number, line in enumerate(lines) if line.strip()]
     ids = labels.ids([lines[number] for number in numbers])
     if len(ids) and ids.min() < 0:
         number = numbers[int(np.argmin(ids))]
         raise DataError(
-            f"{path}, line {number + 1}: {shorten(lines[number])} is not among the model's "
+            f"{name}, line {number + 1}: {shorten(lines[number])} is not among the model's "
             f"{len(labels)} labels"
         )
     return ids

@@ -36,6 +36,7 @@ class EmbeddedFeatures(JoinedFeatures):
     """
 
     input = "embedded"
+    takes_texts, takes_pairs = True, False
     base: TextFeatures
 
     def __init__(self, config: Config, base: Features, n_dense: int, probe: Dense = NO_PROBE) -> None:

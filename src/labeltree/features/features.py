@@ -34,6 +34,8 @@ class Features(ABC):
     """Maps what callers and files give to sparse rows of ``n_columns``."""
 
     input: ClassVar[str]  # what they take: their name in the table, the model file and `inspect`
+    takes_texts: ClassVar[bool] = False  # whether a row is a text, and nothing else
+    takes_pairs: ClassVar[bool] = False  # or has a vector beside it, for which no line or request has a place
     config: Config
     n_columns: int
     column_weight: NDArray[np.float32] = np.empty(0, np.float32)  # what `prepared` multiplies by, if any ...

@@ -37,6 +37,7 @@ class JoinedFeatures(Features):
     """Rows of other features, the base, and dense vectors beside them, given as a pair of both."""
 
     input = "joined"
+    takes_pairs = True
     norm_of_rows = NORM_NONE  # a prepared row stays as it is
 
     def __init__(self, config: Config, base: Features, n_dense: int) -> None:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from labeltree.data.bad_lines import BadLines, skipped_lines
+from labeltree.data.bad_lines import BadLines, no_rows
 from labeltree.data.formats import Reading
 from labeltree.data.iterables import NO_LABELS, RowSource
 from labeltree.data.labels import check_label_rows, label_rows
@@ -64,9 +64,7 @@ class DataSet(NamedTuple):
     def counts(self, purpose: str) -> LabelCounts:
         """What the labels are; refuses data without rows, on which nothing can be done for the purpose."""
         if self.rows.n_rows == 0:
-            skipped = "; ".join(skipped_lines(self.bad_lines.skipped, self.bad_lines.messages[:1]))
-            hint = skipped if self.bad_lines.skipped else "give a file with a row per line, or lists of rows"
-            raise DataError(f"{self.name}: no rows to {purpose} on; {hint}")
+            raise no_rows(self.name, f"{purpose} on", self.bad_lines)
         n_unknown = int(np.count_nonzero(self.labels.indices < 0))
         n_empty = int(np.count_nonzero(np.diff(self.labels.indptr) == 0))
         return LabelCounts(len(self.labels.indices), n_unknown, n_empty, self.labels.n_rows)

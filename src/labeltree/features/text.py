@@ -71,6 +71,7 @@ class TextFeatures(Features):
     """
 
     input = "text"
+    takes_texts = True
     has_parts = True
     norm_of_rows = NORM_NONE  # a prepared row stays as it is
 

@@ -6,7 +6,7 @@ Candidates of a row are pairs of a label and its probability; a decision is the 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 Candidates = Sequence[Sequence[tuple[int, float]]]
 
@@ -58,19 +58,29 @@ def ascend(
     support: Sequence[float],
     measures: Mapping[str, float],
     k: int,
-    order: Sequence[int],
+    blocks: Sequence[Sequence[int]],
     inverse: Sequence[float] = (),
 ) -> list[set[int]]:
-    """One pass: each row in ``order`` gets the k labels of the largest gains, given the other rows' sets;
-    with k 0 all that gain something."""
+    """One pass: the rows of a block propose the k labels of the largest gains, given all rows' sets; then
+    one row after another exchanges labels for what it proposed, as long as the utility rises by it."""
     sets = [set(each) for each in sets]
-    for row in order:
+
+    def gains(row: int, labels: Iterable[int]) -> list[tuple[float, int]]:
+        """What the utility gains by each label alone, the other rows' sets being what they are."""
+        own, found = sets[row], []
         sets[row] = set()
         base = utility(candidates, sets, support, measures, k, inverse)
-        gains = []
-        for place, (label, _) in enumerate(candidates[row]):
+        for label in labels:
             sets[row] = {label}
-            gains.append((base - utility(candidates, sets, support, measures, k, inverse), place, label))
-        best = sorted(gains)[:k] if k else [each for each in gains if each[0] < 0.0]
-        sets[row] = {label for _, _, label in best}
+            found.append((utility(candidates, sets, support, measures, k, inverse) - base, label))
+        sets[row] = own
+        return sorted(found, reverse=True)
+
+    for block in blocks:
+        proposed = {row: {j for _, j in gains(row, [j for j, _ in candidates[row]])[:k]} for row in block}
+        for row in block:
+            given, got = gains(row, sets[row] - proposed[row]), gains(row, proposed[row] - sets[row])
+            for (lost, old), (won, new) in zip(reversed(given), got, strict=True):
+                if won > lost + 1e-9:
+                    sets[row] = sets[row] - {old} | {new}
     return sets

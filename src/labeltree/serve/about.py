@@ -73,7 +73,7 @@ class AboutAnswer(Struct):
     model: ModelName
 
 
-class LabelQuery(Struct, forbid_unknown_fields=True):
+class LabelQuery(Struct):
     """A label's whole name."""
 
     label: str

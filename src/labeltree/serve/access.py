@@ -19,6 +19,7 @@ from labeltree.serve.operations import OPEN_PATHS, OPERATIONS
 from labeltree.serve.page_files import FILES
 from labeltree.serve.problems import problem_of
 from labeltree.serve.service import Service
+from labeltree.wording import timestamp
 
 access_log = logging.getLogger("labeltree.serve.access")
 _log = logging.getLogger(__name__)
@@ -96,7 +97,7 @@ def _line(scope: Scope, request_id: bytes, status: int, seconds: float) -> str:
     """One object of JSON, without anything of the documents."""
     client = scope.get("client")
     told: dict[str, Any] = {
-        "time": _written(int(time.time())),
+        "time": timestamp(int(time.time())),
         "request_id": request_id.decode(),
         "client": client[0] if client else None,
         "method": scope["method"],
@@ -105,8 +106,3 @@ def _line(scope: Scope, request_id: bytes, status: int, seconds: float) -> str:
         "ms": round(seconds * 1000, 3),
     }
     return msgspec.json.encode(told).decode()
-
-
-@lru_cache(1)
-def _written(second: int) -> str:
-    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(second))

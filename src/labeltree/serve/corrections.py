@@ -26,6 +26,7 @@ from labeltree.serve.requests import check_most, check_texts, read_json
 from labeltree.serve.routes import answer, asked_of
 from labeltree.serve.schemas import ModelName
 from labeltree.storage.files import sync_folder
+from labeltree.wording import timestamp
 
 try:
     import fcntl
@@ -161,7 +162,7 @@ async def correct(request: Request) -> Response:
         "labels": list(dict.fromkeys(asked.labels)),
         "rejected": list(dict.fromkeys(asked.rejected)),
         "model": f"{served.name}@{served.version}",
-        "time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+        "time": timestamp(int(time.time())),
     }
     line = msgspec.json.encode(record) + b"\n"
     # All that wait are written together, and flushed once.

@@ -17,8 +17,8 @@ from labeltree.serve.schemas import InferenceError, ProblemDetails
 _REFERENCE = "#/components/schemas/{name}"
 _PARAMETER = re.compile(r"\{(\w+)\}")
 _VERSION = {"type": "string"}
-_FOR_ALL = (401, 404)
-_FOR_BODIES = (400, 408, 413, 415, 422, 429, 503)
+_FOR_ALL = (400, 401, 404)
+_FOR_BODIES = (408, 413, 415, 422, 429, 503)
 
 
 def description(names: Sequence[str]) -> dict[str, Any]:

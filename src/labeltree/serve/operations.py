@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Awaitable, Callable
 from typing import Any, NamedTuple
 
@@ -9,7 +10,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from labeltree.serve import about, annif, corrections, inference, page_files, routes, schemas, walking
-from labeltree.serve.requests import FORM, JSON
+from labeltree.serve.requests import FORM, JSON, check_query
 
 Endpoint = Callable[[Request], Awaitable[Response]]
 
@@ -26,16 +27,30 @@ class Operation(NamedTuple):
     takes: str = JSON
     gives: str = "text/plain"  # where the answer is text
     also_gives: str | None = None  # where that is asked for
-    query: Any = None
+    query: Any = None  # the class of what may stand after the ?
     is_open: bool = False  # to those without a token
     statuses: tuple[int, ...] = ()  # that others do not have
+
+
+def _strict(operation: Operation) -> Operation:
+    """One that refuses what it does not know after the ?: a misspelt name would have no effect."""
+    endpoint, kind = operation.endpoint, operation.query
+    known = () if kind is None else kind.__struct_fields__
+
+    @functools.wraps(endpoint)
+    async def checked(request: Request) -> Response:
+        if request.scope["query_string"]:
+            check_query(request, known)
+        return await endpoint(request)
+
+    return operation._replace(endpoint=checked)
 
 
 _MODEL = "/v1/models/{name}"
 _PROJECT = "/v1/projects/{name}"
 _INFERENCE = "/v2/models/{name}"
 _VERSION = f"{_INFERENCE}/versions/{{version}}"
-OPERATIONS = (
+_OWN = (
     Operation("GET", "/v1/models", routes.models, "All models.", schemas.ModelsAnswer),
     Operation("GET", _MODEL, routes.model, "What is known of a model.", schemas.ModelAnswer),
     Operation(
@@ -89,6 +104,8 @@ OPERATIONS = (
     Operation(
         "GET", "/docs", routes.reference, "This description, to read.", None, gives="text/html", is_open=True
     ),
+)  # fmt: skip
+_OF_PROTOCOLS = (  # whose clients may know more than we do
     Operation("GET", "/v1/", annif.information, "As Annif: what this is.", annif.Information),
     Operation("GET", "/v1/projects", annif.projects, "As Annif: the models.", annif.Projects),
     Operation("GET", _PROJECT, annif.project, "As Annif: a model.", annif.Project),
@@ -126,4 +143,5 @@ OPERATIONS = (
     ),
 )  # fmt: skip
 
+OPERATIONS = (*map(_strict, _OWN), *_OF_PROTOCOLS)
 OPEN_PATHS = frozenset(each.path for each in OPERATIONS if each.is_open) | page_files.FILES.keys()

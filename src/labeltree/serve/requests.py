@@ -15,11 +15,13 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.types import Message, Receive
 
 from labeltree.data.rows import SparseRows
+from labeltree.errors import show
 from labeltree.model import Model
 from labeltree.serve.limits import Limits
 from labeltree.serve.problems import Problem
 from labeltree.serve.schemas import Document, PredictRequest, Vector
 from labeltree.serve.served import Served
+from labeltree.wording import did_you_mean, near_names
 
 Asked = TypeVar("Asked", bound=msgspec.Struct)
 Query = TypeVar("Query", bound=msgspec.Struct)
@@ -65,6 +67,15 @@ def _choices(told: str, kind: Any) -> str:
         return ""
     fields = msgspec.json.schema(kind)["$defs"][kind.__name__]["properties"]
     return f", which may be {' or '.join(map(repr, fields[found[1]]['enum']))}"
+
+
+def check_query(request: Request, known: Sequence[str]) -> None:
+    """Whether all names of a query are known."""
+    for name in request.query_params:
+        if name not in known:
+            hint = did_you_mean(near_names(name, known, 1))
+            takes = f"this path takes {', '.join(known)}" if known else "this path takes none"
+            raise Problem(400, f"there is no query parameter {show(name)}: {takes}{hint}")
 
 
 def read_query(request: Request, kind: type[Query]) -> Query:

@@ -60,7 +60,7 @@ class NeighboursRequest(Document, forbid_unknown_fields=True, kw_only=True):
     n: Number = 10
 
 
-class LabelsQuery(Struct, forbid_unknown_fields=True):
+class LabelsQuery(Struct):
     """Of `/labels`: a part of the labels' names, in any case, and how many are wanted."""
 
     q: str = ""

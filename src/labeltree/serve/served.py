@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from contextlib import suppress
 from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import NamedTuple
@@ -18,7 +19,6 @@ from labeltree.serve.schemas import ModelCard, ModelName
 from labeltree.serve.walking import TreeWalk
 from labeltree.storage.container.layout import DIGEST_BYTES
 
-_TEXT_INPUTS = frozenset({"text", "embedded"})  # kinds of features that are made of texts alone
 IN_MEMORY = "in-memory"  # the version of a model that has no file
 _SHORT = 12  # hexadecimal digits of a digest
 _TRIES = 3
@@ -38,10 +38,15 @@ class Served:
     """A model that does not change. It is equal to itself only, so that batches are of one version."""
 
     def __init__(self, name: str, model: Model, version: str, signature: Signature | None = None) -> None:
+        if model.features.takes_pairs:
+            raise ModelFileError(
+                f"model {name}: was trained on rows with vectors beside them, which no request can hold; "
+                "call it from Python with [X, vectors], or serve a model of texts or vectors alone"
+            )
         self.name, self.model, self.version, self.signature = name, model, version, signature
         self.model_name = ModelName(name, version)
         self.headers = ((b"x-model", f"{name}@{version}".encode()),)  # of all answers
-        self.takes_text = model.features.input in _TEXT_INPUTS
+        self.takes_text = model.features.takes_texts
         self.is_quick = False  # whether it may answer in the event loop; the check finds out
         self.mask = lru_cache(_MASKS)(model.mask)  # of tuples; kept here, and so not longer than the model
 
@@ -54,7 +59,7 @@ class Served:
         return ModelCard(
             name=self.name, version=self.version, n_labels=model.n_labels, n_features=model.n_features,
             n_examples=model.n_examples, calibrated=model.is_calibrated,
-            rule=None if model.rule is None else model.rule.measure, input=model.features.input,
+            rule=None if model.rule is None else model.rule.measure, input=model.features.facts()["input"],
             card=model.card,
         )  # fmt: skip
 
@@ -91,10 +96,10 @@ def signature_of(path: Path) -> Signature:
 
 def load_served(name: str, path: Path) -> Served:
     """The model of a file, verified; its version is the beginning of the file's digest."""
-    if not path.exists():
-        raise ModelFileError(f"model file {path}: there is no such file; give one that labeltree train wrote")
     for _ in range(_TRIES):
-        before = signature_of(path)
+        before = None
+        with suppress(OSError):  # `load` says what is wrong
+            before = signature_of(path)
         model = load(path)
         with open(path, "rb") as file:
             file.seek(-DIGEST_BYTES, os.SEEK_END)

@@ -20,7 +20,7 @@ MOST_PARTS = 40
 Place = Annotated[int, Meta(ge=0, le=MOST_IDS)]
 
 
-class TreeQuery(Struct, forbid_unknown_fields=True):
+class TreeQuery(Struct):
     """Which node: by its number, or as what has a label below it. Of its children, those after `offset`."""
 
     tree: Place = 0

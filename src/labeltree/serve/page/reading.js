@@ -16,6 +16,7 @@ const OTHER_KINDS = [
   ["\xfe\xff", texts.fileUtf16],
 ];
 const LINE_END = 10;
+const LINE_ENDS = /\r\n|\n|\r/;
 
 function badLine(bytes) {
   const decoder = new TextDecoder("utf-8", { fatal: true });
@@ -57,49 +58,72 @@ function quoted(content, start) {
   }
 }
 
-// Rows of a table whose cells may be quoted; a quote within is doubled.
+const isLineEnd = (character) => character === "\n" || character === "\r";
+
+// Rows of a table, each with the line at which it begins: cells may be quoted, and then have several lines; a quote
+// within is doubled.
 export function tableRows(name, content, separator) {
   const rows = [];
-  let cells = [];
-  let place = 0;
   const end = content.length;
-  while (place <= end) {
-    let cell = "";
-    if (content[place] === '"') {
-      const found = quoted(content, place + 1);
-      if (!found) throw new BadFile(texts.fileBad(name, content.slice(0, place).split("\n").length, texts.fileQuote));
-      [cell, place] = found;
+  let place = 0;
+  let line = 1;
+  while (place < end) {
+    const row = { line, cells: [] };
+    for (let isOpen = true; isOpen; ) {
+      let cell = "";
+      const isQuoted = content[place] === '"';
+      if (isQuoted) {
+        const start = place;
+        const found = quoted(content, place + 1);
+        if (!found) throw new BadFile(texts.fileBad(name, row.line, texts.fileQuote));
+        [cell, place] = found;
+        line += content.slice(start, place).split(LINE_ENDS).length - 1;
+      }
+      const rest = place;
+      while (place < end && content[place] !== separator && !isLineEnd(content[place])) place += 1;
+      if (isQuoted && rest < place) throw new BadFile(texts.fileBad(name, row.line, texts.fileAfterQuote));
+      row.cells.push(cell + content.slice(rest, place));
+      isOpen = content[place] === separator;
+      if (isOpen) place += 1;
     }
-    let stop = place;
-    while (stop < end && content[stop] !== separator && content[stop] !== "\n") stop += 1;
-    cells.push(cell + content.slice(place, stop).replace(/\r$/, ""));
-    if (stop >= end || content[stop] === "\n") {
-      if (cells.length > 1 || cells[0] !== "") rows.push(cells);
-      cells = [];
-    }
-    place = stop + 1;
+    place += content[place] === "\r" && content[place + 1] === "\n" ? 2 : 1;
+    line += 1;
+    if (row.cells.length > 1 || row.cells[0] !== "") rows.push(row);
   }
   return rows;
 }
 
 const PREFIX = "__label__";
 const LABEL_WORD = /(^|\s)__label__(\S*)/g;
-const SEPARATORS = [",", "\t", ";"];
+const SEPARATORS = ["\t", ",", ";"];
+
+const namesOf = (cells) => cells.map((cell) => cell.trim().toLowerCase());
+
+// As on the command line: that by which a column is called “text”, or else the one that makes the most columns.
+function separatorOf(head) {
+  const columns = (separator) => namesOf(head.split(separator)).map((each) => each.replace(/^"(.*)"$/, "$1"));
+  const isNamed = (separator) => columns(separator).includes("text");
+  const most = (best, each) => (columns(each).length > columns(best).length ? each : best);
+  return SEPARATORS.find(isNamed) ?? SEPARATORS.reduce(most);
+}
 
 function readTable(name, content, notes) {
-  const head = content.slice(0, content.indexOf("\n") + 1 || undefined);
-  const separator = SEPARATORS.reduce((best, each) => (head.split(each).length > head.split(best).length ? each : best));
-  const [names, ...rows] = tableRows(name, content, separator);
-  const lower = (names ?? []).map((name) => name.trim().toLowerCase());
-  let column = lower.indexOf("text");
-  const labels = lower.indexOf("labels");
+  const head = content.split(LINE_ENDS).find((line) => line.trim()) ?? "";
+  const rows = tableRows(name, content, separatorOf(head));
+  const start = rows.findIndex(({ cells }) => cells.some((cell) => cell.trim()));
+  if (start < 0) return [];
+  const names = namesOf(rows[start].cells);
+  const labels = names.indexOf("labels");
+  let column = names.indexOf("text");
   if (column < 0) {
     column = 0;
     notes.push(texts.fileNoText);
-    if (rows.length === 0) return [];
   }
-  const listed = (cell) => (cell ?? "").split(/[;|]/).map((label) => label.trim()).filter(Boolean);
-  return rows.map((cells) => ({ text: cells[column] ?? "", labels: labels < 0 ? null : listed(cells[labels]) }));
+  const listed = (cell) => cell.split(";").map((label) => label.trim()).filter(Boolean);
+  return rows.slice(start + 1).map(({ line, cells }) => {
+    if (cells.length !== names.length) throw new BadFile(texts.fileBad(name, line, texts.fileFields(names.length, cells.length)));
+    return { text: cells[column], labels: labels < 0 ? null : listed(cells[labels]) };
+  });
 }
 
 function readJsonLines(name, content) {

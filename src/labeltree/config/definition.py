@@ -1,29 +1,19 @@
 """Every parameter of a model, once: its default, bounds, help, and when it has an effect.
 
 Command-line options, estimator arguments, the documentation's table and the model file's header are all
-made from the fields of :class:`Config`. Importing this module is free (no numpy, no numba).
+made from the fields of :class:`Config`: one table, as long as it is, in which each is found. Importing it is
+free (no numpy, no numba).
 """
 
 from __future__ import annotations
 
 import dataclasses
-import tomllib
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from pathlib import Path
-from typing import Any, NamedTuple
+from collections.abc import Collection, Iterator, Sequence
+from typing import Any
 
-from labeltree.errors import ParameterError, show
+from labeltree.config.checks import check_together, check_values
 from labeltree.nodes import KINDS, LINKS
-from labeltree.parameter import (
-    AboveZero,
-    Need,
-    Parameter,
-    check,
-    check_names,
-    parsed,
-    unmet_need,
-    without_effect,
-)
+from labeltree.parameter import AboveZero, Need, Parameter
 from labeltree.trees import BUILDERS
 
 # What parameters need to have an effect.
@@ -38,7 +28,6 @@ _BLOCKS = Need({"char_weight": AboveZero(), "pair_weight": AboveZero()})
 _LINK_OF_LOSS = Need({"link": LINKS.users_of("loss")})
 _DUAL = Need({"solver": ("dual", "active")})
 _SGD = Need({"solver": ("sgd",)})
-LOSSES = {"dual": ("squared-hinge", "log"), "active": ("squared-hinge", "hinge")}  # of solvers
 _MOST_TREES = 1000
 _TREES = Need({"trees": range(1, _MOST_TREES + 1)})
 _FOREST = Need({"forest": range(1, _MOST_TREES + 1)})
@@ -442,36 +431,13 @@ class Config:
     seed: int = _parameter(1, "Seed of everything random.", low=0, high=2**63 - 1, group="training")
 
     def validate(self) -> Config:
-        """Return self, or raise :class:`ParameterError` naming the parameter, the bound and the value."""
-        _check_values(self.to_dict())
-        if self.weighted_words and self.word_ngrams > 1:
-            raise ParameterError(
-                "weighted_words needs word_ngrams=1, as n-grams have no weights, "
-                f"but word_ngrams is {self.word_ngrams}"
-            )
-        if self.weighted_words and self.embed != "none":
-            raise ParameterError("embed needs texts, but with weighted_words they are lists of weights")
-        if not (self.trees or self.neighbours or self.forest):
-            raise ParameterError(
-                "trees, neighbours and forest are all 0, but a model needs one of them: use trees=1"
-            )
-        if self.nodes in KINDS.users_of("solver"):
-            _check_loss(self)
+        """Return self, or raise an error naming the parameter, the bound and the value."""
+        check_values(self.to_dict(), parameters())
+        check_together(self)
         return self
 
     def to_dict(self) -> dict[str, Any]:
         return dataclasses.asdict(self)
-
-
-def _check_loss(config: Config) -> None:
-    """Whether the solver of sparse nodes has the loss."""
-    has_loss = config.link in LINKS.users_of("loss")
-    if config.solver == "active" and not has_loss:
-        links = " or ".join(LINKS.users_of("loss"))
-        raise ParameterError(f"solver active needs link={links}, but link is {config.link}")
-    if config.solver in LOSSES and has_loss and config.loss not in LOSSES[config.solver]:
-        known = " or ".join(LOSSES[config.solver])
-        raise ParameterError(f"solver {config.solver} needs loss={known}, but loss is {config.loss}")
 
 
 PARAMETER_NAMES = tuple(field.name for field in dataclasses.fields(Config))
@@ -485,198 +451,3 @@ def parameters() -> Iterator[Parameter]:
 
 
 BY_DATA = tuple(parameter.name for parameter in parameters() if parameter.by_data)
-
-
-def _check_values(values: Mapping[str, Any]) -> None:
-    for parameter in parameters():
-        if parameter.name in values:
-            check(parameter, values[parameter.name])
-    if values.get("arity") == 1:
-        raise ParameterError("arity must be at least 2, or 0 to let it be chosen, but is 1")
-    prefix = values.get("label_prefix", "__label__")
-    if not prefix or any(c.isspace() for c in prefix):
-        raise ParameterError(f"label_prefix must be non-empty and without white space, but is {show(prefix)}")
-    try:
-        prefix.encode()
-    except UnicodeEncodeError as error:
-        raise ParameterError(
-            f"label_prefix must be valid Unicode, but is {show(prefix)}; give it as UTF-8"
-        ) from error
-
-
-# What the defaults lie between: one tree on words, and all that helps on a CPU. Then the paper's Appendix
-# E.4: online SGD, arity 2, at most 100 leaves per parent, dim 500, eps 0.001; step size, L2 and first vectors
-# are those that did best over all data sets on held-out training rows. What fastText's supervised mode does
-# by default with the loss hs. PPDSparse, with the loss of its authors' program, their l1, and a C that is the
-# best of 0.1, 0.3 and 1 on held-out rows of three sets. FastXML and PfastreXML.
-PRESETS: dict[str, dict[str, Any]] = {
-    "fast": dict(char_weight=0.0, pair_weight=0.0, max_leaves=64, neighbours=0),
-    "best": dict(trees=4, forest=50),
-    "paper": dict(
-        nodes="dense",
-        tree="kmeans",
-        arity=2,
-        max_leaves=100,
-        kmeans_eps=0.001,
-        dim=500,
-        initial_range=0.3,
-        optimizer="sgd",
-        batch_size=1,
-        lr=0.1,
-        l2=3e-4,
-        epochs=30,
-        tokens="spaces",
-        char_weight=0.0,
-        pair_weight=0.0,
-        tf="count",
-        idf=True,
-        row_norm="mean",
-        calibrate=False,
-        neighbours=0,
-    ),
-    "fasttext-hs": dict(
-        nodes="dense",
-        tree="huffman",
-        arity=2,
-        link="hsm",
-        dim=100,
-        optimizer="sgd",
-        batch_size=1,
-        lr=0.1,
-        l2=0.0,
-        epochs=5,
-        tokens="spaces",
-        char_weight=0.0,
-        pair_weight=0.0,
-        lowercase=False,
-        tf="count",
-        idf=False,
-        row_norm="mean",
-        calibrate=False,
-        neighbours=0,
-    ),
-    "ppdsparse": dict(
-        tree="flat",
-        solver="active",
-        C=0.3,
-        l1=0.1,
-        rare_weight=0.0,
-        bias=1.0,
-        prune=0.0,
-        max_iterations=30,
-        char_weight=0.0,
-        pair_weight=0.0,
-        neighbours=0,
-    ),
-    "fastxml": dict(trees=0, neighbours=0, forest=50),
-    "pfastrexml": dict(trees=0, neighbours=0, forest=50, forest_propensity=True, forest_tail=0.05),
-}
-_NO_BLOCKS: dict[str, Any] = dict(char_weight=0.0, pair_weight=0.0, embed="none")
-
-
-Given = Mapping[str, str]  # names of parameters that someone asked for, and how messages say where
-NO_PARAMETERS: Given = {}
-
-
-class AskedConfig(NamedTuple):
-    """A config, and what was asked for by name: that must have an effect, on the data too."""
-
-    config: Config
-    given: Given
-
-
-def make_config(
-    values: Mapping[str, Any] | None = None,
-    *,
-    preset: str | None = None,
-    file: str | Path | None = None,
-    config: Config | None = None,
-) -> Config:
-    """A validated config: defaults (or ``config``), overridden by the preset, the TOML file, then ``values``.
-
-    What the file and ``values`` give must have an effect; what the others give need not.
-    """
-    return ask_config(values, preset=preset, file=file, config=config).config
-
-
-def ask_config(
-    values: Mapping[str, Any] | None = None,
-    *,
-    preset: str | None = None,
-    file: str | Path | None = None,
-    config: Config | None = None,
-) -> AskedConfig:
-    """As :func:`make_config`, for training: what is asked for may have no effect on the data."""
-    if preset is not None and preset not in PRESETS:
-        raise ParameterError(f"preset must be one of {', '.join(sorted(PRESETS))}, but is {show(preset)}")
-    in_file = {} if file is None else read_parameters(file)
-    own = _parsed(values or {})
-    base = config or Config()
-    made = dataclasses.replace(base, **{**PRESETS.get(preset or "", {}), **in_file, **own}).validate()
-    in_file_only = dict.fromkeys((name for name in in_file if name not in own), f"config file {file}: ")
-    asked = AskedConfig(made, {**dict.fromkeys(own, ""), **in_file_only})
-    check_effects(*asked)
-    return asked
-
-
-def check_effects(config: Config, given: Given, **facts: str) -> None:
-    """Raise an error where a given parameter has no effect, as far as that is known.
-
-    ``facts`` are those of the data: its ``input``, text or vectors.
-    """
-    values, needs_of = {**config.to_dict(), **facts}, _needs()
-    for name, place in given.items():
-        need = unmet_need(name, values, needs_of)
-        if need is not None:
-            raise ParameterError(f"{place}{without_effect(name, need, values)}")
-
-
-def effective(config: Config, **facts: str) -> dict[str, Any]:
-    """The parameters that have an effect, with their values."""
-    values, needs_of = {**config.to_dict(), **facts}, _needs()
-    return {name: values[name] for name in config.to_dict() if unmet_need(name, values, needs_of) is None}
-
-
-def without_unused_blocks(config: Config) -> Config:
-    """Blocks of features beside the words are for trees of labels: without any they need not be made."""
-    return config if config.trees else dataclasses.replace(config, **_NO_BLOCKS)
-
-
-def chosen_by_data(config: Config, resolved: Config) -> dict[str, Any]:
-    """What the data chose for a resolved config, of that which has an effect."""
-    values = effective(resolved)
-    return {name: values[name] for name in BY_DATA if name in values and not getattr(config, name)}
-
-
-def _needs() -> dict[str, tuple[Need, ...]]:
-    return {parameter.name: parameter.needs for parameter in parameters()}
-
-
-def _parsed(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Values by known names, in their types."""
-    check_names(values, PARAMETER_NAMES)
-    return {p.name: parsed(p, values[p.name]) for p in parameters() if p.name in values}
-
-
-def read_parameters(file: str | Path) -> dict[str, Any]:
-    """The parameters in a TOML file; whatever is wrong with them is told with the file's name."""
-    path = Path(file)
-    try:
-        with path.open("rb") as stream:
-            values = tomllib.load(stream)
-    except OSError as error:
-        raise ParameterError(f"config file {path}: cannot be read ({error.strerror})") from error
-    except (ValueError, RecursionError) as error:  # also not UTF-8, or a NUL in the file's name
-        raise ParameterError(f"config file {path}: not valid TOML ({error})") from error
-    given: dict[str, Any] = {}
-    for written, value in values.items():
-        name = written.replace("-", "_")
-        if name in given:
-            raise ParameterError(f"config file {path}: {name} is given twice, with - and with _; remove one")
-        given[name] = value
-    try:
-        given = _parsed(given)
-        _check_values(given)
-    except ParameterError as error:
-        raise ParameterError(f"config file {path}: {error}") from error
-    return given

@@ -1,0 +1,39 @@
+"""Numbers and names as people read them."""
+
+from __future__ import annotations
+
+import pytest
+
+from labeltree.wording import did_you_mean, near_names, timestamp
+
+KNOWN = ("Bread", "bread rolls", "calibrate", "epochs", "tree", "trees", "word_ngrams")
+
+
+@pytest.mark.parametrize(
+    ("name", "near"),
+    [
+        ("bred", ["Bread"]),
+        ("BREAD", ["Bread"]),
+        ("epoch", ["epochs"]),
+        ("epcohs", ["epochs"]),
+        ("wordngrams", ["word_ngrams"]),
+        ("treee", ["tree", "trees"]),
+        ("thread", []),
+        ("lrate", []),
+        ("lambda", []),
+        ("", []),
+    ],
+)
+def test_names_are_told_only_where_they_are_near(name: str, near: list[str]) -> None:
+    assert near_names(name, KNOWN) == near
+    assert near_names(name, KNOWN, 1) == near[:1]
+
+
+def test_what_was_meant() -> None:
+    assert did_you_mean([]) == ""
+    assert did_you_mean(["bread", "broth"]) == "; did you mean 'bread' or 'broth'?"
+
+
+def test_times_are_those_of_greenwich() -> None:
+    assert timestamp(0) == "1970-01-01T00:00:00Z"
+    assert timestamp(1_769_860_805) == "2026-01-31T12:00:05Z"
