@@ -22,7 +22,7 @@ from labeltree.storage.tensors import take_tensor
 _MOST_TEXT = 200  # characters of a measure
 # Of labels that are less probable there are very many, of which hardly any is right; but where rare ones have
 # great weights, many of those that a rule gives would come from among them. They take long to find, too.
-_LEAST_PROBABILITY, _LEAST_SHARE, _LEAST_RANKED = 0.05, 0.05, 0.05
+_LEAST_PROBABILITY, _LEAST_SHARE, _LEAST_RANKED = 0.05, 0.05, 0.02
 
 # Labels of each row in order, with their probabilities; and whether they are proven to be what the rule says.
 Decided = tuple[SparseRows, NDArray[np.bool_]]
