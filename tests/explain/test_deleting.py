@@ -58,9 +58,9 @@ def test_words_are_deleted_one_after_another_until_nothing_falls() -> None:
     words = [Word("a", 0, 1, 0.1), Word("b", 2, 3, 0.3), Word("c", 4, 5, -0.2)]
     asked: list[list[str]] = []
 
-    def probabilities(texts: list[str]) -> Any:
+    def probabilities(texts: list[str]) -> list[float]:
         asked.append(texts)
-        return np.array([[0.9 if "a" in each else 0.2 if "b" in each else 0.5] for each in texts])
+        return [0.9 if "a" in each else 0.2 if "b" in each else 0.5 for each in texts]
 
     found = find_deletions(text, words, 5, probabilities)
     assert [tuple(each) for each in found] == [("a", 0.2)]

@@ -13,7 +13,7 @@ from labeltree.config import Config
 from labeltree.data.bad_lines import BadLines
 from labeltree.data.opening import Source
 from labeltree.data.rows import LabelRows, SparseRows, take_rows
-from labeltree.features.places import Places
+from labeltree.features.places import Places, RowParts
 from labeltree.features.strings import StringTable
 from labeltree.storage.space import IN_MEMORY, Space
 
@@ -118,6 +118,11 @@ class Features(ABC):
     def places(self, text: str) -> Places:
         """Where in a text its features are."""
         raise NotImplementedError(f"features {self.input!r} have no text")
+
+    def row_parts(self, text: str, farthest: int) -> RowParts | None:
+        """What the row of a text is made of, where words that are deleted may bring others that are up to
+        ``farthest`` apart together. None where only reading what is left of the text can tell."""
+        return None
 
     def read_single(
         self, source: Source, labels: StringTable, fmt: str, bad_lines: BadLines

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from labeltree.data.rows import Arrays
 from labeltree.errors import ParameterError
-from labeltree.experts.explaining.contribution import Contribution, Path
+from labeltree.experts.explaining.contribution import Contribution, Path, PathWeights
 from labeltree.nodes import KINDS, LINKS
 from labeltree.nodes.cosines import nodes_of
 from labeltree.nodes.shares import Ranges
@@ -107,6 +107,17 @@ def slope(
     return (function(min(0.0, middle + _STEP)) - function(middle - _STEP)) / (
         min(0.0, middle + _STEP) - (middle - _STEP)
     )
+
+
+def weights_of_path(expert: TreeExpert, label: int, columns: NDArray[np.int32]) -> PathWeights | None:
+    """None where siblings count too."""
+    link, kind = LINKS[expert.link], KINDS[expert.nodes]
+    if link.share is None or link.needs_siblings:
+        return None
+    nodes = np.array(path_to(expert.tree, label), np.int32)
+    weights = kind.weights(expert.search, nodes, np.ones(len(nodes), np.int32), columns)
+    map_of_labels = kind.map_of_labels(expert.parameters)
+    return PathWeights(weights.astype(np.float32, copy=False), expert.parameters.bias[nodes], map_of_labels)
 
 
 def pulls_of_path(expert: TreeExpert, label: int, place: int | None) -> NDArray[np.float64]:

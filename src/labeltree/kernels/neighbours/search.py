@@ -181,7 +181,7 @@ def _nth_largest(sums, n_sums, n, bins):
 
 
 @inlined
-def _take_candidates(scratch, work, n_touched, n):
+def take_candidates(scratch, work, n_touched, n):
     """The n touched rows of the largest sums, of equal ones those that were touched first; clears the sums.
 
     Rows and sums are then the first in work.
@@ -225,7 +225,7 @@ def _take_entry_multiplier(multiplier, state, id, level):
 
 
 @inlined
-def _add_frequent(index, scratch, work, n):
+def add_frequent(index, scratch, work, n):
     """Add what the frequent columns say to the sums of the candidates."""
     lists, rows, sums, ahead = index.by_row, work.rows, work.sums, work.ahead
     multiplier = Multiplier(scratch.weights, index.levels)
@@ -242,7 +242,7 @@ def _add_frequent(index, scratch, work, n):
 
 
 @inlined
-def _keep_best(weight, rows, sums, n, n_best, out_keys):
+def keep_best(weight, rows, sums, n, n_best, out_keys):
     """Keys of the n_best rows of the largest sums, largest first, ties to the lower row; how many."""
     found = 0
     for k in range(n):
@@ -300,12 +300,12 @@ def _find_row(index, scratch, indices, values, start, end, n_best, work, out_key
     """Keys of the n_best most similar rows; how many there are."""
     n_lists, n_frequent = choose_lists(index, scratch, indices, values, start, end, work)
     n_touched = _add_lists(index, scratch, work, n_lists)
-    n = _take_candidates(scratch, work, n_touched, max(n_best, index.n_candidates))
+    n = take_candidates(scratch, work, n_touched, max(n_best, index.n_candidates))
     if n_frequent:
-        _add_frequent(index, scratch, work, n)
+        add_frequent(index, scratch, work, n)
         for k in range(n_frequent):
             scratch.weights[work.places[k]] = 0
-    return _keep_best(index.weight, work.rows, work.sums, n, n_best, out_keys)
+    return keep_best(index.weight, work.rows, work.sums, n, n_best, out_keys)
 
 
 @kernel
