@@ -73,6 +73,7 @@ class Model(Predictor):
         self.skipped_lines = 0  # bad lines left out when this model was trained ...
         self.skipped_messages: list[str] = []  # ... and what was wrong with the first few
         self.unused_rows = 0  # training rows without labels, where these were no examples
+        self._label_ids: dict[str, int] = {}  # of labels that were asked for
         self.tuned: Tuned | None = None  # what a rule gains that training has tuned
 
     def __repr__(self) -> str:
@@ -199,7 +200,7 @@ class Model(Predictor):
             found = self.best(given, make_query(check_columns(k)), 1)[0][0]
             ids = found[found >= 0].tolist()
         else:
-            ids = self.check_labels([label] if isinstance(label, str) else list(map(str, label))).tolist()
+            ids = [self._label_id(label)] if isinstance(label, str) else list(map(self._label_id, label))
         explained = self._explainer.explain(rows, self.features.text_of(X), ids)
         if deletions:
             self._delete_words(X, explained, deletions)
@@ -215,14 +216,14 @@ class Model(Predictor):
     def why_not(self, X: Any, label: str) -> WhyNot:
         """Where on its way through a tree a label was lost, and to which words of a text or row."""
         given, rows = self._single(X)
-        wanted = int(self.check_labels([str(label)])[0])
+        wanted = self._label_id(label)
         instead = self.predict(given, 3, threads=1)[0]
         return self._explainer.why_not(rows, self.features.text_of(X), wanted, instead)
 
     def label(self, name: str) -> LabelCard:
         """What the model knows of a label: training rows, labels near it, words that speak for it."""
         return self._explainer.card(
-            int(self.check_labels([str(name)])[0]), self.n_examples, is_calibrated=self.is_calibrated
+            self._label_id(name), self.n_examples, is_calibrated=self.is_calibrated
         )
 
     def find_labels(self, part: str) -> list[tuple[str, int]]:
@@ -262,6 +263,15 @@ class Model(Predictor):
         arrays = pointers([len(row.indices) for row in rows]), columns, values
         labels = np.arange(len(texts) + 1), np.full(len(texts), label, np.int32)
         return self._ensemble.score(arrays, labels, query_all()).tolist()
+
+    def _label_id(self, name: Any) -> int:
+        """Of a label; kept, as a table of strings takes longer for one than a search."""
+        label = str(name)
+        try:
+            return self._label_ids[label]
+        except KeyError:
+            found = self._label_ids[label] = int(self.check_labels([label])[0])
+            return found
 
     def _single(self, X: Any) -> tuple[SparseRows, SparseRows]:
         """A single text or row in the model's features, as given and ready for the experts."""

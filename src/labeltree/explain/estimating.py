@@ -17,7 +17,7 @@ from labeltree.experts.expert import Expert
 from labeltree.experts.explaining.contribution import Contribution
 from labeltree.explain.deleting import MOST_TRIED, Deletion
 from labeltree.explain.row import Row
-from labeltree.kernels.explain.deleting import MOST_APART, Columns, Occurrences, Paths, Voters, delete_words
+from labeltree.kernels.explain.deleting import Columns, Occurrences, Paths, Voters, delete_words
 
 _NO_VOTERS = Voters(
     np.empty((0, 0), np.float32), np.empty(0, np.bool_), np.empty(0, np.float32), 0, 1, 0.0
@@ -43,7 +43,7 @@ class Estimate:
         """Up to n words, each that without which the label falls most, and about what is left of it."""
         found, lowest, _ = self._delete(np.zeros(len(self._names), np.bool_), n)
         names = list(self._names)
-        return [Deletion(names[k], p) for k, p in zip(self._tried[found].tolist(), lowest, strict=True)]
+        return list(map(Deletion, map(names.__getitem__, self._tried[found].tolist()), lowest))
 
     def best(self, gone: Sequence[str], left: Sequence[str]) -> list[str]:
         """The words that are left, those first without which the label falls most once others are gone."""
@@ -59,26 +59,31 @@ class Estimate:
 
 
 def make_estimate(
-    row: Row, label: int, shares: NDArray[np.float64], contributions: Sequence[Contribution], model: Experts, n: int
+    row: Row, label: int, shares: NDArray[np.float64], contributions: Sequence[Contribution], model: Experts
 ) -> Estimate | None:
-    """For n deletions; None where what is left cannot be told without asking the model."""
-    made = row.parts(min(n + 1, MOST_APART))
+    """None where what is left cannot be told without asking the model."""
+    made = row.parts
     if made is None:
         return None
-    said = _paths_and_voters(made.columns, label, contributions, model, len(row.columns))
+    said = _paths_and_voters(made.columns, label, contributions, model)
     if said is None:
         return None
-    names = dict[str, int]()
-    name = np.array([names.setdefault(word, len(names)) for word in row.lower_words], np.int64)
-    by_name = np.bincount(name, row.of_words(shares)[0], len(names))
-    order = np.argsort(-by_name, kind="stable")
-    tried = order[by_name[order] > 0.0][:MOST_TRIED]
-    places = Occurrences(made.number, made.places.first_word, made.places.n_words, name)
-    return Estimate(names, (made.weighing, places), said, model.combination.map, tried)
+    names, by_name = dict[str, int](), list[float]()
+    name = []
+    for word, share in zip(row.lower_words, row.of_words(shares)[0], strict=True):
+        number = names.setdefault(word, len(by_name))
+        if number == len(by_name):
+            by_name.append(0.0)
+        by_name[number] += share
+        name.append(number)
+    tried = sorted((k for k, share in enumerate(by_name) if share > 0.0), key=lambda k: -by_name[k])
+    places = Occurrences(*made.occurrences, np.array(name, np.int64))
+    given = np.array(tried[:MOST_TRIED], np.int64)
+    return Estimate(names, (made.weighing, places), said, model.combination.map, given)
 
 
 def _paths_and_voters(
-    columns: NDArray[np.int32], label: int, contributions: Sequence[Contribution], model: Experts, n_entries: int
+    columns: NDArray[np.int32], label: int, contributions: Sequence[Contribution], model: Experts
 ) -> tuple[Paths, Voters] | None:
     voters, paths, parts = _NO_VOTERS, [], []
     for expert, part, said in zip(model.experts, model.parts, contributions, strict=True):
@@ -97,6 +102,8 @@ def _paths_and_voters(
         parts.append(part)
     if not paths:
         return None
-    weights, bias, maps = (list(arrays) for arrays in zip(*paths, strict=True))
-    ends = np.cumsum([len(array) for array in bias])
-    return Paths(np.concatenate(weights), np.concatenate(bias), ends, np.stack(maps), np.array(parts)), voters
+    weights, bias, maps = zip(*paths, strict=True)
+    ends, of_trees = np.array([len(array) for array in bias]).cumsum(), (np.array(maps), np.array(parts))
+    if len(paths) == 1:
+        return Paths(weights[0], bias[0], ends, *of_trees), voters
+    return Paths(np.concatenate(weights), np.concatenate(bias), ends, *of_trees), voters

@@ -13,6 +13,8 @@ from labeltree.features.features import Features
 from labeltree.features.places import Places, RowParts
 from labeltree.kernels.explain.words import share_words
 
+MOST_APART = 4  # words that may become neighbours; where more are deleted between them, an estimate errs
+
 WHOLE_TEXT = "(the text as a whole)"
 
 
@@ -85,9 +87,10 @@ class Row:
         beside = share_words(self.columns, read_only(shares), *places[2:], of_words)
         return of_words.tolist(), beside
 
-    def parts(self, farthest: int) -> RowParts | None:
+    @property
+    def parts(self) -> RowParts | None:
         """What the row is made of, as :meth:`Features.row_parts`; None of a vector."""
-        return None if self.text is None else self._features.row_parts(self.text, farthest)
+        return None if self.text is None else self._features.row_parts(self._places)
 
     @functools.cached_property
     def _names(self) -> list[str]:
@@ -95,7 +98,7 @@ class Row:
 
     @functools.cached_property
     def _places(self) -> Places:
-        return self._features.places(self.text or "")
+        return self._features.places(self.text or "", MOST_APART)
 
     @functools.cached_property
     def _word_names(self) -> list[str]:

@@ -115,13 +115,14 @@ class Features(ABC):
         """What a single text or row reads, if it is a text."""
         return None
 
-    def places(self, text: str) -> Places:
-        """Where in a text its features are."""
+    def places(self, text: str, farthest: int = 1) -> Places:
+        """Where in a text its features are; and, up to ``farthest`` apart, words that become neighbours where
+        those between them are deleted."""
         raise NotImplementedError(f"features {self.input!r} have no text")
 
-    def row_parts(self, text: str, farthest: int) -> RowParts | None:
-        """What the row of a text is made of, where words that are deleted may bring others that are up to
-        ``farthest`` apart together. None where only reading what is left of the text can tell."""
+    def row_parts(self, places: Places) -> RowParts | None:
+        """What the row of a text with these places is made of; None where only reading what deleted words
+        leave of the text can tell."""
         return None
 
     def read_single(

@@ -40,7 +40,12 @@ class Places(NamedTuple):
     end: NDArray[np.int64]
     column: NDArray[np.int32]  # (n_occurrences,)
     first_word: NDArray[np.int64]
-    n_words: NDArray[np.int64]
+    n_words: NDArray[np.int64]  # less than 0: of a pair that is none until those between its ends are deleted
+
+    @property
+    def are_apart(self) -> bool:
+        """Whether there is something between any two words, so that others stay as they are without one."""
+        return bool((self.start[1:] > self.end[:-1]).all())
 
 
 class RowParts(NamedTuple):
@@ -48,8 +53,9 @@ class RowParts(NamedTuple):
 
     columns: NDArray[np.int32]  # that it may have, rising
     weighing: Columns
-    places: Places  # of pairs also those that are none until words between them are deleted
-    number: NDArray[np.int64]  # (n_occurrences,) of each column among the columns
+    # By the numbers of columns among these; of pairs also those that are none until words between them are
+    # deleted.
+    occurrences: Occurrences
 
 
 def joined_places(parts: Sequence[Occurrences]) -> Occurrences:

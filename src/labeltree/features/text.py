@@ -42,6 +42,7 @@ from labeltree.features.counting import (
 )
 from labeltree.features.features import Features, Fitted, is_list
 from labeltree.features.places import (
+    Occurrences,
     Places,
     RowParts,
     joined_places,
@@ -227,12 +228,11 @@ class TextFeatures(Features):
         start, end = word_spans(text, self.config)
         short = self.short_text(text) if self.config.word_ngrams == 1 else None
         if short is not None:
-            n = len(start)
-            most = len(short[1]) + n * (2 + farthest)  # words have fewer n-grams than bytes and spaces
-            column, first, n_words = np.empty(most, np.int32), np.empty(most, np.int64), np.empty(most, np.int64)
-            n = list_places(short[0].table, short[1], n, farthest, column, first, n_words)
+            most = len(short[1]) + len(start) * (2 + farthest)  # words have fewer n-grams than bytes and spaces
+            column, places = np.empty(most, np.int32), np.empty((2, most), np.int64)
+            n = list_places(short[0].table, short[1], len(start), farthest, column, places[0], places[1])
             if n >= 0:
-                return Places(start, end, column[:n], first[:n], n_words[:n])
+                return Places(start, end, column[:n], places[0, :n], places[1, :n])
         return self.listed_places(text, start, end)
 
     def listed_places(self, text: str, start: NDArray[np.int64], end: NDArray[np.int64]) -> Places:
@@ -247,18 +247,16 @@ class TextFeatures(Features):
             parts.append(block.places(batch, word_ids).shifted(first_column))
         return Places(start, end, *joined_places(parts))
 
-    def row_parts(self, text: str, farthest: int) -> RowParts | None:
+    def row_parts(self, places: Places) -> RowParts | None:
         """None too where words touch, as in scripts without spaces: without one, others are cut otherwise."""
-        if self.config.word_ngrams > 1 or self.config.weighted_words or len(text) > SHORT_TEXT:
+        if self.config.word_ngrams > 1 or self.config.weighted_words or not places.are_apart:
             return None
-        places = self.places(text, farthest)
-        if not np.all(places.start[1:] > places.end[:-1]):
-            return None
-        number, columns = np.empty(len(places.column), np.int64), np.empty(len(places.column), np.int32)
-        columns = columns[: distinct_columns(read_only(places.column), columns, number)]
+        _, _, column, first_word, n_words = places
+        number, columns = np.empty(len(column), np.int64), np.empty(len(column), np.int32)
+        columns = columns[: distinct_columns(column, columns, number)]
         idf, tf, norm, ends, weights, most = self.weighing
         weighing = ColumnsOfText(idf[columns], tf, norm, columns.searchsorted(ends), weights, most)
-        return RowParts(columns, weighing, places, number)
+        return RowParts(columns, weighing, Occurrences(number, first_word, n_words))
 
     def _cut(self, text: str, n_words: int) -> tuple[Batch, NDArray[np.int32]]:
         """The words of a text and their ids."""

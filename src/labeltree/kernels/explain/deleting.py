@@ -20,9 +20,6 @@ from labeltree.kernels.search.exact import map_logs
 from labeltree.kernels.sorting import select_largest
 from labeltree.kernels.text.rows import normalize_row, scale_row, tf_of_count
 
-NEIGHBOUR_WORDS = 2  # a pair of more words is one only where those between its ends are deleted
-MOST_APART = 4  # words of such a pair
-
 _HALVINGS = 10  # of _RANGE, in which votes count anything: a 64th of the largest one
 _RANGE = 6 << 23
 
@@ -43,7 +40,7 @@ class Occurrences(NamedTuple):
 
     column: NDArray[np.int64]  # (n_places,) its number among the columns
     first_word: NDArray[np.int64]
-    n_words: NDArray[np.int64]
+    n_words: NDArray[np.int64]  # negative of pairs, once those between them are deleted
     name: NDArray[np.int64]  # (n_words,) which word stands there: equal words are deleted together
 
 
@@ -137,7 +134,7 @@ def _make_state(columns, places, voters, is_gone):
     state = _State(
         np.empty(len(places.column), np.bool_), np.zeros(n_columns, np.int64), np.empty(n_columns, np.float32),
         np.zeros(n_rows, np.float32), np.empty(n_columns, np.float32), np.empty(n_rows, np.float32),
-        np.empty(n_rows, np.float32), np.empty(places.n_words.sum() + 1, np.int64),
+        np.empty(n_rows, np.float32), np.empty(np.abs(places.n_words).sum() + 1, np.int64),
         np.zeros(n_names + 1, np.int64),
     )  # fmt: skip
     _list_by_words(places, state.places, state.start)
@@ -158,13 +155,13 @@ def _list_by_words(places, out_places, out_start):
     """The places that a word has to do with: those that it is in, or that are pairs without it."""
     first_word, n_words, name = places.first_word, places.n_words, places.name
     for k in range(len(first_word)):
-        for word in range(first_word[k], first_word[k] + n_words[k]):
+        for word in range(first_word[k], first_word[k] + abs(n_words[k])):
             out_start[name[word] + 1] += not _is_before(name, first_word[k], word)
     for word in range(1, len(out_start)):
         out_start[word] += out_start[word - 1]
     n = out_start[:-1].copy()
     for k in range(len(first_word)):
-        for word in range(first_word[k], first_word[k] + n_words[k]):
+        for word in range(first_word[k], first_word[k] + abs(n_words[k])):
             out_places[n[name[word]]] = k
             n[name[word]] += not _is_before(name, first_word[k], word)
 
@@ -182,9 +179,9 @@ def _is_before(name, first, word):
 def _is_there(places, k, is_gone):
     """Whether the feature of a place is still there. A pair of distant words is, if those between are gone."""
     first_word, n_words, name = places.first_word, places.n_words, places.name
-    first, last = first_word[k], first_word[k] + n_words[k] - 1
+    first, last = first_word[k], first_word[k] + abs(n_words[k]) - 1
     is_there = not is_gone[name[first]] and not is_gone[name[last]]
-    if n_words[k] > NEIGHBOUR_WORDS:
+    if n_words[k] < 0:
         for word in range(first + 1, last):
             is_there &= is_gone[name[word]]
     return is_there
@@ -206,7 +203,7 @@ def _change_counts(places, state, is_gone, word, sign):
         place = of_words[k]
         if is_there[place]:  # and is no more: the word is one of its ends
             counts[column[place]] -= sign
-        elif n_words[place] > NEIGHBOUR_WORDS:
+        elif n_words[place] < 0:
             is_gone[word] = True
             counts[column[place]] += sign * _is_there(places, place, is_gone)
             is_gone[word] = False

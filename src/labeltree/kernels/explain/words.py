@@ -18,12 +18,12 @@ def entry_of(columns, column):
 def share_words(columns, shares, place_column, first_word, n_words, out_words):
     """Share out each entry evenly among the places where it is, and there among its words.
 
-    Returns what belongs to entries that are nowhere in the text. As
+    Places of less than 0 words are none yet. Returns what belongs to entries that are nowhere in the text. As
     :func:`labeltree.reference.explain.share_words`.
     """
     entry, n_places = np.empty(len(place_column), np.int64), np.zeros(len(columns), np.int64)
     for k in range(len(place_column)):
-        entry[k] = entry_of(columns, place_column[k])
+        entry[k] = entry_of(columns, place_column[k]) if n_words[k] > 0 else -1
         if entry[k] >= 0:
             n_places[entry[k]] += 1
     out_words[:] = 0.0

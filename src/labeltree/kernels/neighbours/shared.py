@@ -15,13 +15,13 @@ from labeltree.kernels.neighbours.search import (
     WEIGHT_BITS,
     add_frequent,
     choose_lists,
-    keep_best,
+    keep_row,
     make_work,
     read_index,
     read_scratch,
     take_candidates,
 )
-from labeltree.kernels.sorting import make_key, number_of, place_of, sort_keys
+from labeltree.kernels.sorting import number_of, place_of, select_largest
 
 _PLACE = 0xFFFFFFFF
 
@@ -119,32 +119,34 @@ def _sum_up(recorder, ends, value_of, work, sums, touched):
 
 @inlined
 def _choose_best(index, scratch, work, n, n_frequent, n_best, n_more, out_rows):
-    """Of n candidates, in the order of the search, first the rows that it finds, then others by their sums.
+    """Of n candidates, in the order of the search, first the rows that it finds, then others.
 
     Returns how many these are, and with the others.
     """
-    rows, sums = work.rows, work.sums
-    keys, old_rows, best = np.empty(n, np.int64), rows[:n].copy(), np.empty(n_best, np.int64)
-    old_sums = sums[:n].copy()
+    rows, sums, weight, is_best = work.rows, work.sums, index.weight, scratch.sums
+    n_looked_at, limit, n_equal = max(n_best, index.n_candidates), np.int32(0), n
+    if n > n_looked_at:
+        limit, n_equal = select_largest(sums[:n].astype(np.int32), n_looked_at)
+    looked_at, keys = np.empty(n, np.bool_), np.empty(n_best, np.int64)
     for k in range(n):
-        keys[k] = make_key(-sums[k], k)  # of equal ones those that were touched first, as in the search
-    sort_keys(keys, n, work.buffer)
-    n_looked_at = min(n, max(n_best, index.n_candidates))
-    for k in range(n):
-        rows[k], sums[k] = old_rows[place_of(keys[k])], old_sums[place_of(keys[k])]
+        n_equal -= sums[k] == limit  # of equal ones those that were touched first, as in the search
+        looked_at[k] = sums[k] > limit or (sums[k] == limit and n_equal >= 0)
     if n_frequent:
         add_frequent(index, scratch, work, n)
-    n_best = keep_best(index.weight, rows, sums, n_looked_at, n_best, best)
-    for k in range(n_best):
-        out_rows[k] = _PLACE - place_of(best[k])
-        scratch.sums[out_rows[k]] = 1
-    found = n_best
+    found = 0
     for k in range(n):
-        if found < n_more and scratch.sums[rows[k]] == 0 and index.weight[rows[k]] > 0.0:
+        if looked_at[k]:
+            found = keep_row(weight, rows[k], sums[k], n_best, keys, found)
+    for k in range(found):
+        out_rows[k] = _PLACE - place_of(keys[k])
+        is_best[out_rows[k]] = 1
+    n_best = found
+    for k in range(n):
+        if found < n_more and is_best[rows[k]] == 0 and weight[rows[k]] > 0.0:
             out_rows[found] = rows[k]
             found += 1
     for k in range(n_best):
-        scratch.sums[out_rows[k]] = 0
+        is_best[out_rows[k]] = 0
     return n_best, found
 
 

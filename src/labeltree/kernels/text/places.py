@@ -18,9 +18,10 @@ _read = SHORT_TABLE.reader()
 def list_places(table, text, n_words, farthest, out_column, out_first, out_n_words):
     """Each known feature of a text of ``n_words`` wherever it is: its column, first word, and how many words.
 
-    Two words make a pair that are up to ``farthest`` apart: beyond 1, those that are neighbours once the
-    words between them are deleted. Returns how many, or -1 if there is something wrong with the text. Runs of
-    words are not listed. As :meth:`labeltree.features.text.TextFeatures.listed_places`.
+    Two words make a pair that are up to ``farthest`` apart. Beyond 1 they are neighbours only once the words
+    between them are deleted, and their number is negative. Returns how many there are, or -1 if there is
+    something wrong with the text. Runs of words are not listed. As
+    :meth:`labeltree.features.text.TextFeatures.listed_places`.
     """
     if transform_text(table, frozen(text)) < 0:
         return -1
@@ -73,7 +74,8 @@ def _list_pairs(arrays, ids, farthest, first_column, n, out_column, out_first, o
                 key = np.uint64(ids[k]) | np.uint64(ids[other]) << U32
                 packed[n_parts], hashes[n_parts] = key, finish_hash(mix_word(U0, key), PAIR_BYTES)
                 first[n_parts], length[n_parts] = n_parts, PAIR_BYTES
-                out_first[start + n_parts], out_n_words[start + n_parts] = k, other - k + 1
+                out_first[start + n_parts] = k
+                out_n_words[start + n_parts] = 2 if other == k + 1 else k - other - 1
                 n_parts += 1
     found = arrays.found[:n_parts]
     find_strings(arrays.pair_slots, arrays.pair_records, packed, first, length, hashes, found)
