@@ -122,7 +122,7 @@ class NeighboursExpert(ListingExpert):
         start, end = arrays[0].tolist()
         columns, n_more = arrays[1][start:end], max(n_more, self.n_neighbours)
         n_compared = int(columns.searchsorted(len(self.index.column_lengths)))
-        rows, shared = np.empty(n_more, np.int32), np.empty((n_compared, n_more), np.float32)
+        rows, shared = np.empty(n_more, np.int32), np.empty((n_compared, n_more), np.int32)
         one = read_only_rows((np.array((0, end - start)), columns, arrays[2][start:end]))
         n_voters, n = compare_rows(self._table, self._scratch(), *one, self.n_neighbours, n_more, rows, shared)
         found = rows[:n], shared, self.weight[rows[:n]], n_voters

@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from labeltree.data.rows import read_only
 from labeltree.experts.combination import Combination
 from labeltree.experts.expert import Expert
 from labeltree.experts.explaining.contribution import Contribution
@@ -20,7 +21,7 @@ from labeltree.explain.row import Row
 from labeltree.kernels.explain.deleting import Columns, Occurrences, Paths, Voters, delete_words
 
 _NO_VOTERS = Voters(
-    np.empty((0, 0), np.float32), np.empty(0, np.bool_), np.empty(0, np.float32), 0, 1, 0.0
+    np.empty((0, 0), np.int32), np.empty(0, np.bool_), np.empty(0, np.float32), 0, 1, 0.0
 )
 
 
@@ -79,7 +80,7 @@ def make_estimate(
     tried = sorted((k for k, share in enumerate(by_name) if share > 0.0), key=lambda k: -by_name[k])
     places = Occurrences(*made.occurrences, np.array(name, np.int64))
     given = np.array(tried[:MOST_TRIED], np.int64)
-    return Estimate(names, (made.weighing, places), said, model.combination.map, given)
+    return Estimate(names, (made.weighing, places), said, read_only(model.combination.map), given)
 
 
 def _paths_and_voters(

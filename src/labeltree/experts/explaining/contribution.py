@@ -36,7 +36,7 @@ class Compared(NamedTuple):
 
     rows: NDArray[np.int32]
     # (n_entries, at least n_rows) what each entry adds to a similarity, of those that are compared: the first
-    shared: NDArray[np.float32]
+    shared: NDArray[np.int32]
     weight: NDArray[np.float32]  # of each row's vote
     n_voters: int
     most_voters: int

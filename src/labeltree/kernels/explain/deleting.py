@@ -20,9 +20,6 @@ from labeltree.kernels.search.exact import map_logs
 from labeltree.kernels.sorting import select_largest
 from labeltree.kernels.text.rows import normalize_row, scale_row, tf_of_count
 
-_HALVINGS = 10  # of _RANGE, in which votes count anything: a 64th of the largest one
-_RANGE = 6 << 23
-
 
 class Columns(NamedTuple):
     """What a text may have: distinct columns, rising, and what makes their weights of counts."""
@@ -57,7 +54,7 @@ class Paths(NamedTuple):
 class Voters(NamedTuple):
     """Training rows that are similar to the whole text, or none."""
 
-    shared: Matrix[np.float32]  # (n_words with a column, n_rows)
+    shared: Matrix[np.int32]  # (n_words with a column, n_rows)
     has_label: NDArray[np.bool_]
     weight: NDArray[np.float32]
     n_voters: int  # that are counted, the most similar ones
@@ -85,9 +82,9 @@ class _State(NamedTuple):
     is_there: NDArray[np.bool_]  # (n_places,)
     counts: NDArray[np.int64]  # (n_columns,) how often each is in it
     values: NDArray[np.float32]  # (n_columns,) TF times IDF
-    sums: NDArray[np.float32]  # (n_rows,) similarities
+    sums: NDArray[np.int32]  # (n_rows,) similarities
     tried: NDArray[np.float32]  # as values, and ...
-    similar: NDArray[np.float32]  # ... as sums, without one more word
+    similar: NDArray[np.int32]  # ... as sums, without one more word
     votes: NDArray[np.float32]  # (n_rows,)
     places: NDArray[np.int64]  # that each word has to do with, one word after another, ...
     start: NDArray[np.int64]  # (n_names + 1,) ... and where those of a word start
@@ -133,7 +130,7 @@ def _make_state(columns, places, voters, is_gone):
     n_columns, n_rows, n_names = len(columns.idf), voters.shared.shape[1], len(is_gone)
     state = _State(
         np.empty(len(places.column), np.bool_), np.zeros(n_columns, np.int64), np.empty(n_columns, np.float32),
-        np.zeros(n_rows, np.float32), np.empty(n_columns, np.float32), np.empty(n_rows, np.float32),
+        np.zeros(n_rows, np.int32), np.empty(n_columns, np.float32), np.empty(n_rows, np.int32),
         np.empty(n_rows, np.float32), np.empty(np.abs(places.n_words).sum() + 1, np.int64),
         np.zeros(n_names + 1, np.int64),
     )  # fmt: skip
@@ -162,8 +159,9 @@ def _list_by_words(places, out_places, out_start):
     n = out_start[:-1].copy()
     for k in range(len(first_word)):
         for word in range(first_word[k], first_word[k] + abs(n_words[k])):
-            out_places[n[name[word]]] = k
-            n[name[word]] += not _is_before(name, first_word[k], word)
+            if not _is_before(name, first_word[k], word):
+                out_places[n[name[word]]] = k
+                n[name[word]] += 1
 
 
 @inlined
@@ -301,43 +299,21 @@ def _score_paths(paths, values):
 def _count_votes(voters, similar, votes):
     """The part of the votes for the label. What similarities are scaled by does not matter."""
     _, has_label, weight, n_voters, power, _ = voters
-    bits, limit, largest = similar.view(np.int32), np.int32(1), np.float32(0.0)
+    limit, largest = np.int32(1), np.int32(0)
     for k in range(len(similar)):
         largest = max(largest, similar[k])
-    if largest == 0.0:
+    if largest == 0:
         return 0.0
     if len(similar) > n_voters:
-        limit = _limit_of_largest(bits, n_voters)
-    scale = np.float32(1.0) / largest
+        limit = max(limit, select_largest(similar, n_voters)[0])
+    scale = np.float32(1.0) / np.float32(largest)
     for k in range(len(similar)):
-        votes[k] = weight[k] if bits[k] >= limit else np.float32(0.0)
+        votes[k] = weight[k] if similar[k] >= limit else np.float32(0.0)
     for _ in range(power):
         for k in range(len(similar)):
-            votes[k] *= similar[k] * scale
+            votes[k] *= np.float32(similar[k]) * scale
     total, own = np.float32(0.0), np.float32(0.0)
     for k in range(len(similar)):
         total += votes[k]
         own += votes[k] if has_label[k] else np.float32(0.0)
     return np.float64(own) / total
-
-
-@inlined
-def _limit_of_largest(bits, n):
-    """A limit that about n positive floats, by their bits, reach. As :func:`.sorting.select_largest`, not to
-    the last bit."""
-    low, high = np.int32(0x7FFFFFFF), np.int32(0)
-    for k in range(len(bits)):
-        low, high = min(low, bits[k]), max(high, bits[k])
-    low = max(low, np.int32(high - _RANGE), np.int32(1))
-    for _ in range(_HALVINGS):
-        middle = np.int32(low + (high - low + 1) // 2)
-        n_above = np.int32(0)
-        for k in range(len(bits)):
-            n_above = np.int32(n_above + (bits[k] >= middle))
-        if n_above == n:
-            return middle
-        if n_above > n:
-            low = middle
-        else:
-            high = np.int32(middle - 1)
-    return low

@@ -45,7 +45,7 @@ class Spreader(NamedTuple):
     weights: NDArray[np.int64]  # (n_frequent,) of the row's columns
     entries: NDArray[np.int64]  # (n_frequent,) where these are in the row
     value_of: NDArray[np.int64]
-    out: Matrix[np.float32]
+    out: Matrix[np.int32]
 
 
 @take_entry.of(Spreader)
@@ -83,7 +83,7 @@ def compare_rows(index_table, scratch_table, indptr, indices, values, n_best, n_
     n_touched = _sum_up(recorder, ends, index.levels, work, scratch.sums, scratch.touched)
     n = take_candidates(scratch, work, n_touched, max(n_more, index.n_candidates))
     n_best, n = _choose_best(index, scratch, work, n, n_frequent, n_best, n_more, out_rows)
-    out_shared[:] = 0.0
+    out_shared[:] = 0
     for k in range(n):
         scratch.sums[out_rows[k]] = np.uint16(k + 1)
     _share_lists(recorder, ends, index.levels, work, indices, scratch.sums, out_shared)
