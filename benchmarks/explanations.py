@@ -193,7 +193,11 @@ def _deletion_table(cases: Sequence[_Case]) -> Iterator[str]:
     yield f"  LIME takes {1e3 * lime_seconds:.0f} ms of CPU, with what it asks the model (median)"
     for name, ours, seconds in (
         ("largest shares", columns.without_ours, columns.our_seconds),
-        ("words that it hangs on, estimated (strongest(3))", columns.without_strongest, columns.strongest_seconds),
+        (
+            "words that it hangs on, estimated (strongest(3))",
+            columns.without_strongest,
+            columns.strongest_seconds,
+        ),
         ("words that it hangs on (deletions=3)", columns.without_deletions, columns.deletion_seconds),
     ):
         is_equal = np.abs(ours - lime) <= 1e-6 * before

@@ -222,9 +222,7 @@ class Model(Predictor):
 
     def label(self, name: str) -> LabelCard:
         """What the model knows of a label: training rows, labels near it, words that speak for it."""
-        return self._explainer.card(
-            self._label_id(name), self.n_examples, is_calibrated=self.is_calibrated
-        )
+        return self._explainer.card(self._label_id(name), self.n_examples, is_calibrated=self.is_calibrated)
 
     def find_labels(self, part: str) -> list[tuple[str, int]]:
         """Labels whose names have a part, in any case, with their training rows; the best matches first."""

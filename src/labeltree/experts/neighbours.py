@@ -124,7 +124,9 @@ class NeighboursExpert(ListingExpert):
         n_compared = int(columns.searchsorted(len(self.index.column_lengths)))
         rows, shared = np.empty(n_more, np.int32), np.empty((n_compared, n_more), np.int32)
         one = read_only_rows((np.array((0, end - start)), columns, arrays[2][start:end]))
-        n_voters, n = compare_rows(self._table, self._scratch(), *one, self.n_neighbours, n_more, rows, shared)
+        n_voters, n = compare_rows(
+            self._table, self._scratch(), *one, self.n_neighbours, n_more, rows, shared
+        )
         found = rows[:n], shared, self.weight[rows[:n]], n_voters
         return Compared(*found, self.n_neighbours, self.power)
 

@@ -10,9 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
-
 from labeltree.errors import DataError, ParameterError, show
 from labeltree.explain.row import Word
 from labeltree.parameter import plain

@@ -20,9 +20,7 @@ from labeltree.explain.deleting import MOST_TRIED, Deletion
 from labeltree.explain.row import Row
 from labeltree.kernels.explain.deleting import Columns, Occurrences, Paths, Voters, delete_words
 
-_NO_VOTERS = Voters(
-    np.empty((0, 0), np.int32), np.empty(0, np.bool_), np.empty(0, np.float32), 0, 1, 0.0
-)
+_NO_VOTERS = Voters(np.empty((0, 0), np.int32), np.empty(0, np.bool_), np.empty(0, np.float32), 0, 1, 0.0)
 
 
 class Experts(NamedTuple):
@@ -36,7 +34,14 @@ class Experts(NamedTuple):
 class Estimate:
     """Of one label of a text."""
 
-    def __init__(self, names: dict[str, int], text: tuple[Columns, Occurrences], said: tuple[Paths, Voters], map: NDArray[np.float64], tried: NDArray[np.int64]) -> None:
+    def __init__(
+        self,
+        names: dict[str, int],
+        text: tuple[Columns, Occurrences],
+        said: tuple[Paths, Voters],
+        map: NDArray[np.float64],
+        tried: NDArray[np.int64],
+    ) -> None:
         """``names`` are those of the words, ``tried`` the numbers of those that may be deleted."""
         self._names, self._given, self._tried = names, (*text, *said, map), tried
 
@@ -53,7 +58,9 @@ class Estimate:
         estimates = dict(zip(self._tried.tolist(), self._delete(is_gone, 1)[2], strict=True))
         return sorted(left, key=lambda name: estimates[self._names[name]])
 
-    def _delete(self, is_gone: NDArray[np.bool_], n: int) -> tuple[NDArray[np.int64], list[float], list[float]]:
+    def _delete(
+        self, is_gone: NDArray[np.bool_], n: int
+    ) -> tuple[NDArray[np.int64], list[float], list[float]]:
         words, lowest, estimates = np.empty(n, np.int64), np.empty(n), np.empty(len(self._tried))
         n = delete_words(*self._given, self._tried, is_gone, n, words, lowest, estimates)
         return words[:n], lowest[:n].tolist(), estimates.tolist()
@@ -78,7 +85,7 @@ def make_estimate(
         by_name[number] += share
         name.append(number)
     tried = sorted((k for k, share in enumerate(by_name) if share > 0.0), key=lambda k: -by_name[k])
-    places = Occurrences(*made.occurrences, np.array(name, np.int64))
+    places = Occurrences(*made[2:], np.array(name, np.int64))
     given = np.array(tried[:MOST_TRIED], np.int64)
     return Estimate(names, (made.weighing, places), said, read_only(model.combination.map), given)
 

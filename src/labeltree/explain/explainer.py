@@ -28,7 +28,12 @@ class Explainer:
     """Of a model's parts. Its methods may be called from many threads at once."""
 
     def __init__(
-        self, features: Features, names: Names, experts: Sequence[Expert], combination: Combination, ask: Callable[[list[str], int], list[float]],
+        self,
+        features: Features,
+        names: Names,
+        experts: Sequence[Expert],
+        combination: Combination,
+        ask: Callable[[list[str], int], list[float]],
     ) -> None:
         """``ask`` tells the probabilities of a label for texts."""
         self.features, self.names = features, names

@@ -53,9 +53,9 @@ class RowParts(NamedTuple):
 
     columns: NDArray[np.int32]  # that it may have, rising
     weighing: Columns
-    # By the numbers of columns among these; of pairs also those that are none until words between them are
-    # deleted.
-    occurrences: Occurrences
+    number: NDArray[np.int64]  # (n_occurrences,) of the column of each place among these
+    first_word: NDArray[np.int64]  # as in Places, and ...
+    n_words: NDArray[np.int64]  # ... of pairs also those that are none yet
 
 
 def joined_places(parts: Sequence[Occurrences]) -> Occurrences:

@@ -42,7 +42,6 @@ from labeltree.features.counting import (
 )
 from labeltree.features.features import Features, Fitted, is_list
 from labeltree.features.places import (
-    Occurrences,
     Places,
     RowParts,
     joined_places,
@@ -228,7 +227,9 @@ class TextFeatures(Features):
         start, end = word_spans(text, self.config)
         short = self.short_text(text) if self.config.word_ngrams == 1 else None
         if short is not None:
-            most = len(short[1]) + len(start) * (2 + farthest)  # words have fewer n-grams than bytes and spaces
+            most = len(short[1]) + len(start) * (
+                2 + farthest
+            )  # words have fewer n-grams than bytes and spaces
             column, places = np.empty(most, np.int32), np.empty((2, most), np.int64)
             n = list_places(short[0].table, short[1], len(start), farthest, column, places[0], places[1])
             if n >= 0:
@@ -256,7 +257,7 @@ class TextFeatures(Features):
         columns = columns[: distinct_columns(column, columns, number)]
         idf, tf, norm, ends, weights, most = self.weighing
         weighing = ColumnsOfText(idf[columns], tf, norm, columns.searchsorted(ends), weights, most)
-        return RowParts(columns, weighing, Occurrences(number, first_word, n_words))
+        return RowParts(columns, weighing, number, first_word, n_words)
 
     def _cut(self, text: str, n_words: int) -> tuple[Batch, NDArray[np.int32]]:
         """The words of a text and their ids."""

@@ -31,7 +31,9 @@ def row_without(columns: Any, places: Any, gone: Collection[int]) -> NDArray[np.
     counts = np.zeros(len(columns.idf))
     for column, first, n in zip(places.column, places.first_word, places.n_words, strict=True):
         is_gone = [name in gone for name in places.name[first : first + abs(n)].tolist()]
-        counts[column] += not any(is_gone) if n > 0 else not (is_gone[0] or is_gone[-1]) and all(is_gone[1:-1])
+        counts[column] += (
+            not any(is_gone) if n > 0 else not (is_gone[0] or is_gone[-1]) and all(is_gone[1:-1])
+        )
     tf = {0: counts, 1: 1.0 + np.log(np.maximum(counts, 1.0)), 2: np.ones(len(counts))}[columns.tf]
     values = np.where(counts > 0, tf * columns.idf, 0.0)
     first = 0
@@ -72,7 +74,9 @@ def delete_words(
     gone, found = set[int](), list[tuple[int, float]]()
     lowest = probability_without(text, said, map, gone)
     while len(found) < n:
-        without = {word: probability_without(text, said, map, gone | {word}) for word in tried if word not in gone}
+        without = {
+            word: probability_without(text, said, map, gone | {word}) for word in tried if word not in gone
+        }
         best = min(without, key=without.__getitem__, default=-1)
         if best < 0 or without[best] >= lowest:
             break

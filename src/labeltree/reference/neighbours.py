@@ -141,4 +141,6 @@ def share_votes(
     votes = (sums / ONE) ** power * weight
     votes /= votes.sum()
     parts = shared / sums[:, None]
-    return float(votes[has_label].sum()), (votes * (has_label - frequency)) @ parts + frequency / shared.shape[1]
+    return float(votes[has_label].sum()), (
+        votes * (has_label - frequency)
+    ) @ parts + frequency / shared.shape[1]

@@ -6,7 +6,14 @@ import numpy as np
 import pytest
 
 from labeltree.data.rows import read_only
-from labeltree.kernels.explain.deleting import Columns, Occurrences, Paths, Voters, delete_words, distinct_columns
+from labeltree.kernels.explain.deleting import (
+    Columns,
+    Occurrences,
+    Paths,
+    Voters,
+    delete_words,
+    distinct_columns,
+)
 from labeltree.kernels.text.rows import NORM_L2, NORM_MEAN, NORM_NONE, TF_BINARY, TF_COUNT, TF_LOG
 from labeltree.reference import explain as reference
 
@@ -46,7 +53,12 @@ def test_it_deletes_what_the_reference_deletes(tf: int, norm: int) -> None:
         text, said = random_text(rng, tf, norm), random_evidence(rng)
         map_of_average = np.array([1.1, 0.9, 0.2])
         tried = rng.permutation(N_NAMES)[:7]
-        is_gone, words, lowest, estimates = np.zeros(N_NAMES, np.bool_), np.empty(4, np.int64), np.empty(4), np.empty(7)
+        is_gone, words, lowest, estimates = (
+            np.zeros(N_NAMES, np.bool_),
+            np.empty(4, np.int64),
+            np.empty(4),
+            np.empty(7),
+        )
         given = *text, *said, read_only(map_of_average), tried, is_gone
         n = delete_words(*given, 4, words, lowest, estimates)
         expected = reference.delete_words(text, said, map_of_average, tried.tolist(), 4)

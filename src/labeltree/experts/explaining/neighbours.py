@@ -34,6 +34,6 @@ def explain_votes(expert: NeighboursExpert, arrays: Arrays, labels: Sequence[int
         if compared.n_voters:
             asked = expert.power, label, float(expert.frequency[label])
             probability = share_votes(*given, *asked, similar, has_label, shares)
-        found = SimilarRows(compared, *similar, has_label, n_entries, *of_rows)
+        found = SimilarRows(compared, similar[0], similar[1], has_label, n_entries, *of_rows)
         contributions.append(Contribution(probability, 0.0, shares, similar_rows=found))
     return contributions

@@ -61,7 +61,8 @@ def _share_alone(
     logs, shares = np.empty((2, len(path))), np.empty((len(path), len(columns)))
     given = np.ascontiguousarray(weights, np.float32), values, expert.parameters.bias, nodes
     share_logistics(*map(read_only, given), logs, shares)
-    return Path(expert.tree, path, *logs.tolist(), shares)
+    log, at_empty = logs.tolist()
+    return Path(expert.tree, path, log, at_empty, shares)
 
 
 def _of_path(expert: TreeExpert, path: Path) -> Contribution:
@@ -132,7 +133,9 @@ def weights_of_path(expert: TreeExpert, label: int, columns: NDArray[np.int32]) 
     nodes = np.array(path_to(expert.tree, label), np.int32)
     weights = kind.weights(expert.search, nodes, np.ones(len(nodes), np.int32), columns)
     map_of_labels = kind.map_of_labels(expert.parameters)
-    return PathWeights(np.ascontiguousarray(weights, np.float32), expert.parameters.bias[nodes], map_of_labels)
+    return PathWeights(
+        np.ascontiguousarray(weights, np.float32), expert.parameters.bias[nodes], map_of_labels
+    )
 
 
 def pulls_of_path(expert: TreeExpert, label: int, place: int | None) -> NDArray[np.float64]:

@@ -91,7 +91,9 @@ class _State(NamedTuple):
 
 
 @kernel
-def delete_words(columns, places, paths, voters, map, tried, is_gone, n, out_words, out_lowest, out_estimates):
+def delete_words(
+    columns, places, paths, voters, map, tried, is_gone, n, out_words, out_lowest, out_estimates
+):
     """Delete up to n of the tried words, each time that without which the label is the least probable.
 
     ``is_gone`` (n_names,) says which words are deleted already. Fills the places among ``tried`` of the words
@@ -100,9 +102,7 @@ def delete_words(columns, places, paths, voters, map, tried, is_gone, n, out_wor
     """
     # What is handed on is owned here, to the end.
     text, state = (columns, places, paths, voters), _make_state(columns, places, voters, is_gone)
-    return _delete_one_by_one(
-        text, state, map, tried, is_gone, n, out_words, out_lowest, out_estimates
-    )
+    return _delete_one_by_one(text, state, map, tried, is_gone, n, out_words, out_lowest, out_estimates)
 
 
 @inlined
@@ -129,10 +129,10 @@ def _delete_one_by_one(text, state, map, tried, is_gone, n, out_words, out_lowes
 def _make_state(columns, places, voters, is_gone):
     n_columns, n_rows, n_names = len(columns.idf), voters.shared.shape[1], len(is_gone)
     state = _State(
-        np.empty(len(places.column), np.bool_), np.zeros(n_columns, np.int64), np.empty(n_columns, np.float32),
-        np.zeros(n_rows, np.int32), np.empty(n_columns, np.float32), np.empty(n_rows, np.int32),
-        np.empty(n_rows, np.float32), np.empty(np.abs(places.n_words).sum() + 1, np.int64),
-        np.zeros(n_names + 1, np.int64),
+        np.empty(len(places.column), np.bool_), np.zeros(n_columns, np.int64),
+        np.empty(n_columns, np.float32), np.zeros(n_rows, np.int32), np.empty(n_columns, np.float32),
+        np.empty(n_rows, np.int32), np.empty(n_rows, np.float32),
+        np.empty(np.abs(places.n_words).sum() + 1, np.int64), np.zeros(n_names + 1, np.int64),
     )  # fmt: skip
     _list_by_words(places, state.places, state.start)
     for k in range(len(places.column)):
@@ -175,7 +175,7 @@ def _is_before(name, first, word):
 
 @inlined
 def _is_there(places, k, is_gone):
-    """Whether the feature of a place is still there. A pair of distant words is, if those between are gone."""
+    """Whether the feature of a place is left; a pair of distant words is, if those between are gone."""
     first_word, n_words, name = places.first_word, places.n_words, places.name
     first, last = first_word[k], first_word[k] + abs(n_words[k]) - 1
     is_there = not is_gone[name[first]] and not is_gone[name[last]]
