@@ -255,7 +255,7 @@ class Model(Predictor):
         return Explainer(self.features, names, self.experts, self.combination, self._ask)
 
     def _ask(self, texts: list[str], label: int) -> list[float]:
-        """The probabilities of a label for a few short texts, quicker than :meth:`probability` of many."""
+        """The probabilities of a label for a few short texts, quicker than those of many are found."""
         rows = [self.features.prepared(self.features.single(text)) for text in texts]
         columns, values = (np.concatenate(arrays) for arrays in zip(*(row[1:3] for row in rows), strict=True))
         arrays = pointers([len(row.indices) for row in rows]), columns, values

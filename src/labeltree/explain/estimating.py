@@ -74,7 +74,7 @@ def make_estimate(
     if made is None:
         return None
     said = _paths_and_voters(made.columns, label, contributions, model)
-    if said is None:
+    if said is None or len(said[1].shared) not in (0, int(made.weighing.block_end[0])):
         return None
     names, by_name = dict[str, int](), list[float]()
     name = []
