@@ -122,12 +122,40 @@ def test_what_rows_have_in_common_is_what_the_reference_says(
     rows, entries = random_rows(20, 200, 12, 4), entries_of(expert)
     for i in range(rows.n_rows):
         one = take_rows(rows[:3], np.array([i]))
-        found = expert.explain(one, [3])[0].similar_rows
+        told = expert.explain(one, [3])[0]
+        found = told.similar_rows
         expected = reference.shared(entries, one[1], one[2], found.rows.tolist())
         np.testing.assert_allclose(found.similarity, expected.sum(axis=1) / reference.ONE)
         np.testing.assert_allclose(found.shared, expected / expected.sum(axis=1, keepdims=True))
         neighbours = reference.find(entries, one[1], one[2], np.ones(300), 9)
         assert expected.sum(axis=1).tolist() == [each.similarity for each in neighbours]
+        labels = np.array([3 in found.labels_of(place) for place in range(len(found.rows))])
+        assert found.has_label.tolist() == labels.tolist()
+        of_label = labels, np.ones(len(labels)), expert.power, float(expert.frequency[3])
+        if len(labels):
+            probability, shares = reference.share_votes(expected, *of_label)
+            assert told.probability == pytest.approx(probability)
+            np.testing.assert_allclose(told.shares, shares, atol=1e-9)
+
+
+@pytest.mark.parametrize("mean_postings", [30, 10**9])
+def test_rows_beside_the_neighbours_are_those_that_come_next(
+    mean_postings: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(neighbours_index, "MEAN_POSTINGS", mean_postings)
+    X, Y = random_rows(300, 200, 12, 1), random_labels(300, 40, 2)
+    expert = NeighboursExpert.build(X, Y, np.ones(300, np.float32), 9)
+    rows, entries = random_rows(20, 200, 12, 4), entries_of(expert)
+    for i in range(rows.n_rows):
+        one = take_rows(rows[:3], np.array([i]))
+        compared = expert.compare(one, 40)
+        assert compared.n_voters == min(9, len(compared.rows))
+        assert len(set(compared.rows.tolist())) == len(compared.rows) <= 40
+        expected = reference.shared(entries, one[1], one[2], compared.rows.tolist())
+        np.testing.assert_array_equal(compared.shared[:, : len(compared.rows)].T, expected)
+        if not len(expert.index.frequent):
+            nearest = reference.find(entries, one[1], one[2], np.ones(300), 40)
+            assert sorted(expected.sum(axis=1).tolist()) == sorted(each.similarity for each in nearest)
 
 
 @pytest.mark.parametrize("power", [1, 3, 10])

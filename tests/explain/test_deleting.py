@@ -58,9 +58,9 @@ def test_words_are_deleted_one_after_another_until_nothing_falls() -> None:
     words = [Word("a", 0, 1, 0.1), Word("b", 2, 3, 0.3), Word("c", 4, 5, -0.2)]
     asked: list[list[str]] = []
 
-    def probabilities(texts: list[str]) -> Any:
+    def probabilities(texts: list[str]) -> list[float]:
         asked.append(texts)
-        return np.array([[0.9 if "a" in each else 0.2 if "b" in each else 0.5] for each in texts])
+        return [0.9 if "a" in each else 0.2 if "b" in each else 0.5 for each in texts]
 
     found = find_deletions(text, words, 5, probabilities)
     assert [tuple(each) for each in found] == [("a", 0.2)]
@@ -82,3 +82,64 @@ def test_words_of_a_vector_cannot_be_deleted() -> None:
     vectors = labeltree.train(np.eye(4), [["a"], ["b"], ["a"], ["b"]])
     with pytest.raises(DataError, match="X must be a text"):
         vectors.explain(np.eye(4)[0], deletions=1)
+
+
+RECIPES = [
+    "bake the bread in the oven",
+    "boil soup in a pot",
+    "knead bread dough for the oven",
+    "cut soup greens",
+]
+KINDS = [["baking"], ["cooking"], ["baking", "dough"], ["cooking"]]
+
+
+def without(text: str, words: set[str]) -> str:
+    return " ".join("" if word in words else word for word in text.split())
+
+
+@pytest.mark.parametrize(
+    "parameters", [{}, {"strongest": 3}, {"trees": 2}, {"nodes": "dense"}, {"row_norm": "mean"}]
+)
+def test_an_estimate_is_what_trees_say_of_the_text_without_the_words(parameters: dict[str, Any]) -> None:
+    """Also of pairs of words that become neighbours, and n-grams that others leave room for."""
+    trained = labeltree.train(RECIPES * 9, KINDS * 9, min_rows=1, neighbours=0, **parameters)
+    for text in [*RECIPES, "bread in dough for the soup pot", "the the oven bread bread"]:
+        for label in ("baking", "cooking"):
+            gone = set[str]()
+            for found in trained.explain(text, label).labels[0].strongest(4):
+                gone.add(found.word)
+                expected = by_hand(trained, without(text, gone), label)
+                assert found.probability == pytest.approx(expected, rel=2e-3, abs=1e-6)
+
+
+def test_an_estimate_with_neighbours_is_near(model: labeltree.Model) -> None:
+    gone = set[str]()
+    for found in model.explain(TEXT.lower(), "baking").labels[0].strongest(2):
+        gone.add(found.word)
+        assert found.probability == pytest.approx(
+            by_hand(model, without("bread the oven and bread", gone), "baking"), abs=0.02
+        )
+    assert "bread" in gone
+
+
+@pytest.mark.parametrize("parameters", [{"link": "hsm"}, {"forest": 2}, {"word_ngrams": 2}])
+def test_where_nothing_can_be_estimated_the_model_is_asked(parameters: dict[str, Any]) -> None:
+    trained = labeltree.train(TEXTS, [[labels[0]] for labels in LABELS], min_rows=1, **parameters)
+    label = trained.explain(TEXT, "baking", deletions=2).labels[0]
+    assert label.strongest(2) == label.deletions
+    assert label.deletions[0].probability == by_hand(trained, ", the oven and ", "baking")
+
+
+def test_words_of_scripts_without_spaces_are_asked_for() -> None:
+    trained = labeltree.train(
+        ["パンを焼く oven", "スープ pot"] * 9, [["baking"], ["cooking"]] * 9, min_rows=1
+    )
+    label = trained.explain("パンを焼く pot", "baking", deletions=1).labels[0]
+    assert label.strongest(1) == label.deletions != []
+
+
+def test_a_vector_has_no_strongest_words() -> None:
+    vectors = labeltree.train(np.eye(4), [["a"], ["b"], ["a"], ["b"]])
+    assert vectors.explain(np.eye(4)[0]).labels[0].strongest() == []
+    with pytest.raises(ParameterError, match="must be a number of words"):
+        vectors.explain(np.eye(4)[0]).labels[0].strongest(-1)

@@ -93,3 +93,24 @@ def test_segments_are_the_text_and_have_all_shares(text: str) -> None:
     pieces = list(segments(text, words))
     assert "".join(piece.text for piece in pieces) == text
     assert sum(piece.share for piece in pieces) == pytest.approx(sum(word.share for word in words))
+
+
+@pytest.mark.parametrize("parameters", [{}, {"strongest": 2}, {"pair_weight": 0.0}, {"char_weight": 0.0}])
+def test_a_short_text_has_the_places_of_any_text(parameters: dict[str, Any]) -> None:
+    features = model(**parameters).features
+    assert isinstance(features, TextFeatures)
+    for text in [*TEXTS, "", "unknown breads bread oven", "of bread bread"]:
+        quick = features.places(text)
+        listed = features.listed_places(text, quick.start, quick.end)
+        pairs = [
+            sorted(zip(*(array.tolist() for array in places[2:]), strict=True)) for places in (quick, listed)
+        ]
+        assert pairs[0] == pairs[1]
+
+
+def test_words_may_become_neighbours() -> None:
+    features = model().features
+    text = "of new the new new bread oven"
+    distant = [place for place in zip(*features.places(text, 4)[2:], strict=True) if place[2] < 0]
+    names = {(features.feature_name(int(column)), int(first), int(n)) for column, first, n in distant}
+    assert names == {("of the", 0, -3), ("the bread", 2, -4), ("the oven", 2, -5)}

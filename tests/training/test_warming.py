@@ -45,7 +45,7 @@ for options in (*grid, *alone, {"trees": 2}, {"balanced": False}, {"l1": 0.1}, {
         model.predict(X, None, threshold=0.2, normalize=normalize)
         model.predict(X, 2, search="beam", normalize=normalize)
         model.probability(X, ["b"], normalize=normalize)
-    model.explain(texts[0])
+    model.explain(texts[0], deletions=1).to_dict()
     model.explain(rows[:1])
 print("new:", *sorted(name for name, *_ in signatures() - before))
 """

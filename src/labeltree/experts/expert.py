@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labeltree.data.rows import Arrays
-from labeltree.experts.explaining.contribution import Contribution
+from labeltree.experts.explaining.contribution import Contribution, PathWeights
 from labeltree.experts.job import ExpertNeeds
 from labeltree.query import Query, query_all
 
@@ -147,6 +147,10 @@ class Expert(ABC):
             Contribution(float(own), float(empty), np.zeros(n_entries), float(own) - float(empty))
             for own, empty in both
         ]
+
+    def path_weights(self, label: int, columns: NDArray[np.int32]) -> PathWeights | None:
+        """What nodes weigh these columns by, where the product of their logistics is all that it says."""
+        return None
 
     def pulls(self, label: int, place: int | None = None) -> NDArray[np.float64] | None:
         """(n_features,) how the log of its probability rises with each feature, from the empty row.

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from labeltree.data.rows import Arrays, LabelRows, SparseRows, read_only, read_only_rows
 from labeltree.errors import CorruptedModelError, show
 from labeltree.experts.expert import Above, Labels, Saved, Similar, Trained
-from labeltree.experts.explaining.contribution import Contribution, SimilarRows
+from labeltree.experts.explaining.contribution import Compared, Contribution
 from labeltree.experts.job import ExpertNeeds, stage
 from labeltree.experts.listing import ListingExpert, fill_lists
 from labeltree.experts.neighbours_index import (
@@ -76,7 +76,7 @@ class NeighboursExpert(ListingExpert):
 
     def without(self, rows: NDArray[np.int64]) -> NeighboursExpert:
         """The same, as if it had never seen some of its rows."""
-        weight = np.array(self._fields["weight"])
+        weight = np.array(self.weight)
         weight[rows] = 0.0
         return NeighboursExpert(
             self.index._replace(weight=weight), self.n_labels, self.n_neighbours, self.power
@@ -111,40 +111,36 @@ class NeighboursExpert(ListingExpert):
         return rows, similarities
 
     def explain(self, arrays: Arrays, labels: Sequence[int]) -> list[Contribution]:
-        from labeltree.experts.explaining.neighbours import LabelsOfRows, share_votes
+        from labeltree.experts.explaining.neighbours import explain_votes
 
-        found = self._voters(arrays)
-        labels_of = LabelsOfRows(found.rows, self.index.label_start, self.index.labels)
-        is_compared = arrays[1][slice(*arrays[0].tolist())] < len(self.index.column_lengths)
-        contributions = []
-        for label in labels:
-            of_label = found._replace(has_label=labels_of.which_have(label))
-            contributions.append(share_votes(of_label, float(self._frequency[label]), is_compared))
-        return contributions
+        return explain_votes(self, arrays, labels)
+
+    def compare(self, arrays: Arrays, n_more: int) -> Compared:
+        """The neighbours of a single row and others that are similar to it, up to ``n_more``."""
+        from labeltree.kernels.neighbours.shared import compare_rows
+
+        start, end = arrays[0].tolist()
+        columns, n_more = arrays[1][start:end], max(n_more, self.n_neighbours)
+        n_compared = int(columns.searchsorted(len(self.index.column_lengths)))
+        rows, shared = np.empty(n_more, np.int32), np.empty((n_compared, n_more), np.int32)
+        one = read_only_rows((np.array((0, end - start)), columns, arrays[2][start:end]))
+        n_voters, n = compare_rows(
+            self._table, self._scratch(), *one, self.n_neighbours, n_more, rows, shared
+        )
+        found = rows[:n], shared, self.weight[rows[:n]], n_voters
+        return Compared(*found, self.n_neighbours, self.power)
 
     @functools.cached_property
-    def _frequency(self) -> NDArray[np.float64]:
+    def frequency(self) -> NDArray[np.float64]:
         """(n_labels,) the part of the training rows that have each label."""
-        weight = self._fields["weight"].astype(np.float64)
+        weight = self.weight.astype(np.float64)
         of_labels = np.repeat(weight, np.diff(self.index.label_start))
         return np.bincount(self.index.labels, of_labels, self.n_labels) / max(weight.sum(), 1e-300)
 
-    def _voters(self, arrays: Arrays) -> SimilarRows:
-        """The neighbours of a single row, and what it has in common with each."""
-        from labeltree.kernels.neighbours.shared import fill_shared
-
-        rows = self.similar_rows(arrays, self.n_neighbours)[0][0]
-        rows = rows[rows >= 0]
-        start, end = arrays[0].tolist()
-        shared = np.empty((len(rows), end - start), np.int64)
-        row = np.array([0, end - start]), arrays[1][start:end], arrays[2][start:end]
-        fill_shared(self._table, self._scratch(), *read_only_rows(row), read_only(rows), shared)
-        sums = shared.sum(axis=1)
-        similarity = sums / ONE
-        votes = similarity**self.power * self._fields["weight"][rows]
-        has_label = np.zeros(len(rows), np.bool_)
-        shared_parts, of_rows = shared / sums[:, None], (self.index.label_start, self.index.labels)
-        return SimilarRows(rows, similarity, votes / votes.sum(), has_label, shared_parts, *of_rows)
+    @property
+    def weight(self) -> NDArray[np.float32]:
+        """(n_rows,) of each row's vote."""
+        return self._fields["weight"]
 
     def _scratch(self) -> NDArray[np.int64]:
         """The table of this thread's memory: as many places as there are rows would take too long to make."""

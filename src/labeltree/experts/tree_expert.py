@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from labeltree.data.rows import Arrays, read_only, read_only_rows
 from labeltree.errors import CorruptedModelError
 from labeltree.experts.expert import Above, Expert, Found, Labels, Saved, Trained, empty_found
-from labeltree.experts.explaining.contribution import Contribution
+from labeltree.experts.explaining.contribution import Contribution, PathWeights
 from labeltree.kernels.check import CANONICAL
 from labeltree.nodes import KINDS, LINKS
 from labeltree.nodes.kind import Parameters, SavedNodes
@@ -112,6 +112,11 @@ class TreeExpert(Expert):
         from labeltree.experts.explaining.paths import explain_paths
 
         return explain_paths(self, arrays, labels)
+
+    def path_weights(self, label: int, columns: NDArray[np.int32]) -> PathWeights | None:
+        from labeltree.experts.explaining.paths import weights_of_path
+
+        return weights_of_path(self, label, columns)
 
     def pulls(self, label: int, place: int | None = None) -> NDArray[np.float64]:
         from labeltree.experts.explaining.paths import pulls_of_path

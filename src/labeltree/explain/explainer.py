@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +12,8 @@ from labeltree.data.rows import SparseRows
 from labeltree.experts.combination import Combination
 from labeltree.experts.expert import Expert
 from labeltree.experts.explaining.contribution import Contribution
+from labeltree.explain.deleting import Deletion, find_deletions
+from labeltree.explain.estimating import Estimate, Experts, make_estimate
 from labeltree.explain.labels import LabelCard, reliability_of
 from labeltree.explain.names import Names
 from labeltree.explain.result import LOG, PROBABILITY, ExpertPart, Explanation, LabelExplanation, WhyNot
@@ -26,8 +28,14 @@ class Explainer:
     """Of a model's parts. Its methods may be called from many threads at once."""
 
     def __init__(
-        self, features: Features, names: Names, experts: Sequence[Expert], combination: Combination
+        self,
+        features: Features,
+        names: Names,
+        experts: Sequence[Expert],
+        combination: Combination,
+        ask: Callable[[list[str], int], list[float]],
     ) -> None:
+        """``ask`` tells the probabilities of a label for texts."""
         self.features, self.names = features, names
         self.experts, self.combination = experts, combination
         self._titles = [
@@ -35,6 +43,7 @@ class Explainer:
             for expert in experts
         ]
         self._parts = (combination.weights / combination.weights.sum()).tolist()
+        self._ask = ask
 
     def explain(self, rows: SparseRows, text: str | None, labels: Sequence[int]) -> Explanation:
         """Of a single prepared row, some labels."""
@@ -45,27 +54,48 @@ class Explainer:
             self._join(label, row, contributions)
             for label, contributions in zip(labels, zip(*of_experts, strict=True), strict=True)
         ]
-        return Explanation(joined, row, bool(row.values.any()))
+        return Explanation(joined, row, bool(np.count_nonzero(row.values)))
 
     def _join(self, label: int, row: Row, contributions: Sequence[Contribution]) -> LabelExplanation:
         """The average of what experts say is linear in that; the map of it is a curve, taken as a line."""
         average = first = rest = 0.0
-        shares = np.zeros(len(row.columns))
         for part, said in zip(self._parts, contributions, strict=True):
             average += part * said.probability
             first += part * said.at_empty
-            shares += part * said.shares
             rest += part * said.rest
         probability, at_empty = map(self.combination.probability_of, (average, first))
         is_log = probability > 0.0 and at_empty > 0.0  # else there is no logarithm
         unit = LOG if is_log else PROBABILITY
         slope = self._slope((average, first), (probability, at_empty), is_log=is_log)
+        shares = (self._parts[0] * slope) * contributions[0].shares
+        for part, said in zip(self._parts[1:], contributions[1:], strict=True):
+            shares += (part * slope) * said.shares
         parts = tuple(
             ExpertPart(title, part, said, row, self.names)
             for title, part, said in zip(self._titles, self._parts, contributions, strict=True)
         )
-        shared = shares * slope, rest * slope
-        return LabelExplanation(label, probability, at_empty, unit, *shared, parts, row, self.names)
+        shared = shares, rest * slope
+        of_label = label, probability, at_empty, unit, *shared, parts, row, self.names
+        return LabelExplanation(*of_label, find_strongest=self.find_strongest)
+
+    def find_strongest(self, told: LabelExplanation, n: int) -> list[Deletion]:
+        """The words that a label hangs on, by an estimate; or, where there is none, by asking."""
+        estimate = self._estimate(told)
+        return self._delete(told, n, None) if estimate is None else estimate.strongest(n)
+
+    def delete(self, told: LabelExplanation, n: int) -> list[Deletion]:
+        """The words that a label hangs on, by asking."""
+        return self._delete(told, n, self._estimate(told))
+
+    def _delete(self, told: LabelExplanation, n: int, estimate: Estimate | None) -> list[Deletion]:
+        if told.row.text is None:
+            return []
+        return find_deletions(told.row.text, told.words, n, lambda texts: self._ask(texts, told.id), estimate)
+
+    def _estimate(self, told: LabelExplanation) -> Estimate | None:
+        contributions = [part.contribution for part in told.parts]
+        model = Experts(self.experts, self._parts, self.combination)
+        return make_estimate(told.row, told.id, told.shares, contributions, model)
 
     def _slope(self, averages: tuple[float, float], become: tuple[float, float], *, is_log: bool) -> float:
         """Of the line between two points of what becomes of an average."""

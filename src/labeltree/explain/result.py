@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -11,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labeltree.experts.explaining.contribution import Contribution, Leaves
-from labeltree.explain.deleting import Deletion
+from labeltree.explain.deleting import Deletion, check_number
 from labeltree.explain.names import Names
 from labeltree.explain.row import Feature, Row, Term, Word
 
@@ -89,13 +90,14 @@ class ExpertPart:
         found = self.contribution.similar_rows
         if found is None:
             return []
+        shared = found.shared
         numbers = zip(found.rows.tolist(), found.similarity.tolist(), found.votes.tolist(), strict=True)
         return [
             Neighbour(
                 *of_row,
                 bool(found.has_label[place]),
                 self._names_of(found.labels_of(place)),
-                self.row.terms(found.shared[place]),
+                self.row.terms(shared[place]),
             )
             for place, of_row in enumerate(numbers)
         ]
@@ -139,6 +141,8 @@ class LabelExplanation:
     row: Row
     names: Names
     deletions: list[Deletion] = field(default_factory=list)  # where they were asked for
+    # What finds words that it hangs on
+    find_strongest: Callable[[LabelExplanation, int], list[Deletion]] = lambda told, n: []
 
     @functools.cached_property
     def label(self) -> str:
@@ -163,6 +167,16 @@ class LabelExplanation:
     def terms(self) -> list[Term]:
         """Words, each once, or features where there is no text; the largest share first."""
         return self.row.terms(self.shares)
+
+    def strongest(self, n: int = 3) -> list[Deletion]:
+        """The n words of a text that the label hangs on: those whose deletion, one after another, lowers its
+        probability most; and about what is left of it. Fewer where no other lowers it; none of a vector.
+
+        Estimated from what the explanation is made of. `deletions` of :meth:`labeltree.Model.explain` are
+        told by the model itself, which takes longer.
+        """
+        check_number(n)
+        return self.find_strongest(self, n)
 
     def to_dict(self, n_terms: int = 10) -> dict[str, Any]:
         """For JSON; of nodes and neighbours only the first ``n_terms`` terms."""

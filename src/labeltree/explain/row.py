@@ -8,8 +8,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from labeltree.data.rows import read_only
 from labeltree.features.features import Features
-from labeltree.features.places import Places
+from labeltree.features.places import Places, RowParts
+from labeltree.kernels.explain.words import share_words
+
+MOST_APART = 4  # words that may become neighbours; where more are deleted between them, an estimate errs
 
 WHOLE_TEXT = "(the text as a whole)"
 
@@ -38,22 +42,13 @@ class Feature(NamedTuple):
     share: float
 
 
-class _Spread(NamedTuple):
-    """How shares of entries become those of words."""
-
-    entry: NDArray[np.int64]
-    word: NDArray[np.int64]
-    part: NDArray[np.float64]  # of the entry's share
-    is_placed: NDArray[np.bool_]  # (n_entries,) whether an entry is anywhere in the text
-
-
 class Row:
     """One prepared row."""
 
     def __init__(
         self, features: Features, columns: NDArray[np.int32], values: NDArray[np.float32], text: str | None
     ) -> None:
-        self._features, self.columns, self.values, self.text = features, columns, values, text
+        self._features, self.columns, self.values, self.text = features, read_only(columns), values, text
 
     def features(self, shares: NDArray[np.float64]) -> list[Feature]:
         """The entries with a share, the largest first, whatever its sign."""
@@ -69,7 +64,7 @@ class Row:
         if self.text is None:
             return []
         places = zip(self._places.start.tolist(), self._places.end.tolist(), strict=True)
-        of_words = zip(places, self._of_words(shares).tolist(), strict=True)
+        of_words = zip(places, self.of_words(shares)[0], strict=True)
         return [Word(self.text[start:end], start, end, share) for (start, end), share in of_words]
 
     def terms(self, shares: NDArray[np.float64]) -> list[Term]:
@@ -77,18 +72,25 @@ class Row:
         if self.text is None:
             return [Term(feature.name, feature.share) for feature in self.features(shares)]
         total = dict[str, float]()
-        for name, share in zip(self._word_names, self._of_words(shares).tolist(), strict=True):
+        of_words, beside = self.of_words(shares)
+        for name, share in zip(self._word_names, of_words, strict=True):
             total[name] = total.get(name, 0.0) + share
-        beside = float(shares[~self._spread.is_placed].sum())
         if beside:
             total[WHOLE_TEXT] = beside
         terms = [Term(name, share) for name, share in total.items() if share != 0.0]
         return sorted(terms, key=lambda term: -abs(term.share))
 
-    def _of_words(self, shares: NDArray[np.float64]) -> NDArray[np.float64]:
-        spread = self._spread
-        n_words = len(self._places.start)
-        return np.bincount(spread.word, shares[spread.entry] * spread.part, n_words).astype(np.float64)
+    def of_words(self, shares: NDArray[np.float64]) -> tuple[list[float], float]:
+        """The shares of the words, and of what belongs to none of them."""
+        places = self._places
+        of_words = np.empty(len(places.start))
+        beside = share_words(self.columns, read_only(shares), *places[2:], of_words)
+        return of_words.tolist(), beside
+
+    @property
+    def parts(self) -> RowParts | None:
+        """What the row is made of, as :meth:`Features.row_parts`; None of a vector."""
+        return None if self.text is None else self._features.row_parts(self._places)
 
     @functools.cached_property
     def _names(self) -> list[str]:
@@ -96,25 +98,18 @@ class Row:
 
     @functools.cached_property
     def _places(self) -> Places:
-        return self._features.places(self.text or "")
+        return self._features.places(self.text or "", MOST_APART)
 
     @functools.cached_property
     def _word_names(self) -> list[str]:
-        text, places = self.text or "", self._places
-        words = [
-            text[start:end] for start, end in zip(places.start.tolist(), places.end.tolist(), strict=True)
-        ]
-        return [word.lower() for word in words] if self._features.config.lowercase else words
+        return self.lower_words if self._features.config.lowercase else self._words
 
     @functools.cached_property
-    def _spread(self) -> _Spread:
-        """A feature is shared out evenly among the places where it is, and there among its words."""
-        _, _, column, first_word, n_words = self._places
-        entry = np.minimum(np.searchsorted(self.columns, column), max(0, len(self.columns) - 1))
-        is_kept = self.columns[entry] == column if len(self.columns) else np.zeros(len(column), np.bool_)
-        entry, first_word, n_words = entry[is_kept], first_word[is_kept], n_words[is_kept]
-        n_places = np.bincount(entry, minlength=len(self.columns))
-        part = 1.0 / (n_places[entry] * n_words)
-        within = np.arange(int(n_words.sum())) - np.repeat(np.cumsum(n_words) - n_words, n_words)
-        word = np.repeat(first_word, n_words) + within
-        return _Spread(np.repeat(entry, n_words), word, np.repeat(part, n_words), n_places > 0)
+    def lower_words(self) -> list[str]:
+        """The words of the text in their order."""
+        return [word.lower() for word in self._words]
+
+    @functools.cached_property
+    def _words(self) -> list[str]:
+        text, (starts, ends) = self.text or "", self._places[:2]
+        return [text[start:end] for start, end in zip(starts.tolist(), ends.tolist(), strict=True)]

@@ -13,7 +13,7 @@ from labeltree.config import Config
 from labeltree.data.bad_lines import BadLines
 from labeltree.data.opening import Source
 from labeltree.data.rows import LabelRows, SparseRows, take_rows
-from labeltree.features.places import Places
+from labeltree.features.places import Places, RowParts
 from labeltree.features.strings import StringTable
 from labeltree.storage.space import IN_MEMORY, Space
 
@@ -117,9 +117,15 @@ class Features(ABC):
         """What a single text or row reads, if it is a text."""
         return None
 
-    def places(self, text: str) -> Places:
-        """Where in a text its features are."""
+    def places(self, text: str, farthest: int = 1) -> Places:
+        """Where in a text its features are; and, up to ``farthest`` apart, words that become neighbours where
+        those between them are deleted."""
         raise NotImplementedError(f"features {self.input!r} have no text")
+
+    def row_parts(self, places: Places) -> RowParts | None:
+        """What the row of a text with these places is made of; None where only reading what deleted words
+        leave of the text can tell."""
+        return None
 
     def read_single(
         self, source: Source, labels: StringTable, fmt: str, bad_lines: BadLines

@@ -165,9 +165,9 @@ class JoinedFeatures(Features):
     def text_of(self, X: Any) -> str | None:
         return self.base.text_of(X[0]) if self.recognises(X) else None
 
-    def places(self, text: str) -> Places:
+    def places(self, text: str, farthest: int = 1) -> Places:
         """Of the base: a vector beside a text is of all of it."""
-        return self.base.places(text)
+        return self.base.places(text, farthest)
 
     def tensors(self) -> dict[str, NDArray]:
         return self.base.tensors() | {"features.n_dense": np.array([self.n_dense], np.int64)}

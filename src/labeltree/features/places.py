@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +12,9 @@ from numpy.typing import NDArray
 from labeltree.config import Config
 from labeltree.features.characters import kinds_for_words
 from labeltree.kernels.text.words import NOT_IN_WORDS, UNSPACED
+
+if TYPE_CHECKING:
+    from labeltree.kernels.explain.deleting import Columns
 
 # As kernels separate them: by white space, or, in ASCII, by all but letters and digits.
 _TOKEN, _WORD = re.compile(r"[^ \t\n\v\f\r\0]+"), re.compile(r"[0-9A-Za-z]+")
@@ -37,7 +40,22 @@ class Places(NamedTuple):
     end: NDArray[np.int64]
     column: NDArray[np.int32]  # (n_occurrences,)
     first_word: NDArray[np.int64]
-    n_words: NDArray[np.int64]
+    n_words: NDArray[np.int64]  # less than 0: of a pair that is none until those between its ends are deleted
+
+    @property
+    def are_apart(self) -> bool:
+        """Whether there is something between any two words, so that others stay as they are without one."""
+        return bool((self.start[1:] > self.end[:-1]).all())
+
+
+class RowParts(NamedTuple):
+    """What the row of a text is made of, so that it can be made anew without some of its words."""
+
+    columns: NDArray[np.int32]  # that it may have, rising
+    weighing: Columns
+    number: NDArray[np.int64]  # (n_occurrences,) of the column of each place among these
+    first_word: NDArray[np.int64]  # as in Places, and ...
+    n_words: NDArray[np.int64]  # ... of pairs also those that are none yet
 
 
 def joined_places(parts: Sequence[Occurrences]) -> Occurrences:

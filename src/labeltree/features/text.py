@@ -43,6 +43,7 @@ from labeltree.features.counting import (
 from labeltree.features.features import Features, Fitted, is_list
 from labeltree.features.places import (
     Places,
+    RowParts,
     joined_places,
     places_of_runs,
     places_of_words,
@@ -53,8 +54,11 @@ from labeltree.features.splitting import Batch, split_block, texts_of
 from labeltree.features.strings import StringTable
 from labeltree.features.text_parts import TextPart, join_parts, part_of_tensors, read_part
 from labeltree.features.vectors import NORM_CODES
+from labeltree.kernels.explain.deleting import Columns as ColumnsOfText
+from labeltree.kernels.explain.deleting import distinct_columns
 from labeltree.kernels.search.rows import ready_text
 from labeltree.kernels.text.counts import FIRST_BUCKET
+from labeltree.kernels.text.places import list_places
 from labeltree.kernels.text.rows import NORM_NONE, TF_BINARY, TF_COUNT, TF_LOG, Weighing, weigh_rows
 from labeltree.storage.space import IN_MEMORY, Space
 from labeltree.storage.tensors import take_tensor
@@ -220,9 +224,21 @@ class TextFeatures(Features):
             X = X[0]
         return X if isinstance(X, str) else None
 
-    def places(self, text: str) -> Places:
-        """Those of the words, of runs of words, and of what blocks have; words are cut as rows are made."""
+    def places(self, text: str, farthest: int = 1) -> Places:
         start, end = word_spans(text, self.config)
+        short = self.short_text(text) if self.config.word_ngrams == 1 else None
+        if short is not None:
+            most = len(short[1]) + len(start) * (
+                2 + farthest
+            )  # words have fewer n-grams than bytes and spaces
+            column, places = np.empty(most, np.int32), np.empty((2, most), np.int64)
+            n = list_places(short[0].table, short[1], len(start), farthest, column, places[0], places[1])
+            if n >= 0:
+                return Places(start, end, column[:n], places[0, :n], places[1, :n])
+        return self.listed_places(text, start, end)
+
+    def listed_places(self, text: str, start: NDArray[np.int64], end: NDArray[np.int64]) -> Places:
+        """Those of the words, of runs of words, and of what blocks have; words are cut as rows are made."""
         batch, word_ids = self._cut(text, len(start))
         parts = [places_of_words(word_ids)]
         if self.config.word_ngrams > 1:
@@ -232,6 +248,17 @@ class TextFeatures(Features):
         for first_column, block in zip(self.block_end.tolist(), self.blocks, strict=False):
             parts.append(block.places(batch, word_ids).shifted(first_column))
         return Places(start, end, *joined_places(parts))
+
+    def row_parts(self, places: Places) -> RowParts | None:
+        """None too where words touch, as in scripts without spaces: without one, others are cut otherwise."""
+        if self.config.word_ngrams > 1 or self.config.weighted_words or not places.are_apart:
+            return None
+        _, _, column, first_word, n_words = places
+        number, columns = np.empty(len(column), np.int64), np.empty(len(column), np.int32)
+        columns = columns[: distinct_columns(column, columns, number)]
+        idf, tf, norm, ends, weights, most = self.weighing
+        weighing = ColumnsOfText(idf[columns], tf, norm, columns.searchsorted(ends), weights, most)
+        return RowParts(columns, weighing, number, first_word, n_words)
 
     def _cut(self, text: str, n_words: int) -> tuple[Batch, NDArray[np.int32]]:
         """The words of a text and their ids."""

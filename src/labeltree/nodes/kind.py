@@ -186,6 +186,10 @@ class NodeKind(ABC):
         """Of a label whose path has this log-probability, in 64 bits: as a search, which rounds, tells it."""
         return math.exp(log_probability)
 
+    def map_of_labels(self, parameters: Parameters) -> NDArray[np.float64]:
+        """(3,) a, b and c of the log-odds a log p - b log(1 - p) + c that a path of probability p gives."""
+        return np.array((1.0, 1.0, 0.0))
+
     # For explanations. A node's score is its bias and w·x, whatever a kind keeps of w.
 
     @abstractmethod

@@ -130,3 +130,17 @@ def vote(
         for label in labels[each.row]:
             votes[label] = votes.get(label, 0.0) + share
     return {label: own / sum(shares) for label, own in sorted(votes.items())}
+
+
+def share_votes(
+    shared: NDArray[np.int64], has_label: NDArray[np.bool_], weight: NDArray[np.float32], power: int,
+    frequency: float,
+) -> tuple[float, NDArray[np.float64]]:  # fmt: skip
+    """The probability of a label and the share of each entry in it; ``shared`` (n_rows, n_entries)."""
+    sums = shared.sum(axis=1)
+    votes = (sums / ONE) ** power * weight
+    votes /= votes.sum()
+    parts = shared / sums[:, None]
+    return float(votes[has_label].sum()), (
+        votes * (has_label - frequency)
+    ) @ parts + frequency / shared.shape[1]

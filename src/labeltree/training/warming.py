@@ -115,7 +115,7 @@ def _ensembles() -> None:
 def _neighbours() -> None:
     model = _train(neighbours=5)
     model.neighbours(_TEXTS[:1], 1)
-    model.explain(_TEXTS[0])
+    model.explain(_TEXTS[0], deletions=1).to_dict()
     _index_frequent_columns()
     pickle.loads(pickle.dumps(model)).predict(_TEXTS[:2], 1)
 

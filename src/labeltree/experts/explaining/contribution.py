@@ -23,16 +23,52 @@ class Path(NamedTuple):
     shares: NDArray[np.float64]  # (n_nodes, n_entries) of each log's change
 
 
+class PathWeights(NamedTuple):
+    """The nodes of a path: its probability is the product of their logistics, mapped."""
+
+    weights: NDArray[np.float32]  # (n_nodes, n_columns)
+    bias: NDArray[np.float32]
+    map: NDArray[np.float64]  # (3,) as that of :meth:`labeltree.nodes.kind.NodeKind.map_of_labels`
+
+
+class Compared(NamedTuple):
+    """Training rows that are similar to a row: those that vote, the most similar first, then others."""
+
+    rows: NDArray[np.int32]
+    # (n_entries, at least n_rows) what each entry adds to a similarity, of those that are compared: the first
+    shared: NDArray[np.int32]
+    weight: NDArray[np.float32]  # of each row's vote
+    n_voters: int
+    most_voters: int
+    power: int  # of the similarity that rows count by
+
+
 class SimilarRows(NamedTuple):
     """The training rows that vote, the most similar first."""
 
-    rows: NDArray[np.int32]
+    compared: Compared
     similarity: NDArray[np.float64]
     votes: NDArray[np.float64]  # each row's part of all votes
-    has_label: NDArray[np.bool_]
-    shared: NDArray[np.float64]  # (n_rows, n_entries) the parts of a similarity that are due to each entry
+    may_vote: NDArray[np.bool_]  # (n_rows,) whether each of those compared has the label
+    n_entries: int
     label_start: NDArray[np.int64]  # of all training rows: where their labels begin ...
     labels: NDArray[np.int32]  # ... in these
+
+    @property
+    def rows(self) -> NDArray[np.int32]:
+        return self.compared.rows[: self.compared.n_voters]
+
+    @property
+    def has_label(self) -> NDArray[np.bool_]:
+        return self.may_vote[: self.compared.n_voters]
+
+    @property
+    def shared(self) -> NDArray[np.float64]:
+        """(n_rows, n_entries) the parts of a similarity that are due to each entry."""
+        amounts = self.compared.shared[:, : self.compared.n_voters].T.astype(np.float64)
+        parts = np.zeros((len(amounts), self.n_entries))
+        parts[:, : amounts.shape[1]] = amounts / amounts.sum(axis=1, keepdims=True)
+        return parts
 
     def labels_of(self, place: int) -> NDArray[np.int32]:
         """Of one of the rows that vote, all labels."""

@@ -7,36 +7,33 @@ for the label or against it, and is shared out as its similarity is, a sum over 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
 import numpy as np
-from numpy.typing import NDArray
 
+from labeltree.data.rows import Arrays, read_only
 from labeltree.experts.explaining.contribution import Contribution, SimilarRows
+from labeltree.kernels.neighbours.shared import share_votes
+
+if TYPE_CHECKING:
+    from labeltree.experts.neighbours import NeighboursExpert
+
+MOST_COMPARED = 200  # rows, of which the nearest are taken where words are deleted
 
 
-def share_votes(found: SimilarRows, frequency: float, is_compared: NDArray[np.bool_]) -> Contribution:
-    """Of a label of this frequency; ``is_compared`` are the entries that rows can have in common."""
-    if not len(found.rows):
-        return Contribution(0.0, 0.0, np.zeros(len(is_compared)), similar_rows=found)
-    probability = float(found.votes[found.has_label].sum())
-    shares = (found.votes * (found.has_label - frequency)) @ found.shared
-    shares += is_compared * (frequency / np.count_nonzero(is_compared))
-    return Contribution(probability, 0.0, shares, similar_rows=found)
-
-
-class LabelsOfRows:
-    """The labels of some training rows."""
-
-    def __init__(
-        self, rows: NDArray[np.int32], label_start: NDArray[np.int64], labels: NDArray[np.int32]
-    ) -> None:
-        start = label_start[rows]
-        lengths = label_start[rows + 1] - start
-        before = np.cumsum(lengths) - lengths
-        self.n_rows, self._row = len(rows), np.repeat(np.arange(len(rows)), lengths)
-        self._labels = labels[np.arange(len(self._row)) + np.repeat(start - before, lengths)]
-
-    def which_have(self, label: int) -> NDArray[np.bool_]:
-        """(n_rows,) whether each of them has a label."""
-        found = np.zeros(self.n_rows, np.bool_)
-        found[self._row[self._labels == label]] = True
-        return found
+def explain_votes(expert: NeighboursExpert, arrays: Arrays, labels: Sequence[int]) -> list[Contribution]:
+    """What the neighbours of one row say of the labels."""
+    compared, n_entries = expert.compare(arrays, MOST_COMPARED), int(arrays[0][1] - arrays[0][0])
+    index, contributions = expert.index, []
+    of_rows = index.label_start, index.labels
+    given = [read_only(array) for array in (*of_rows, expert.weight, compared.rows, compared.shared)]
+    for label in labels:
+        similar, has_label = np.empty((2, compared.n_voters)), np.empty(len(compared.rows), np.bool_)
+        shares, probability = np.zeros(n_entries), 0.0
+        if compared.n_voters:
+            asked = expert.power, label, float(expert.frequency[label])
+            probability = share_votes(*given, *asked, similar, has_label, shares)
+        found = SimilarRows(compared, similar[0], similar[1], has_label, n_entries, *of_rows)
+        contributions.append(Contribution(probability, 0.0, shares, similar_rows=found))
+    return contributions

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
@@ -9,12 +10,13 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from labeltree.data.rows import Arrays
+from labeltree.data.rows import Arrays, read_only
 from labeltree.errors import ParameterError
-from labeltree.experts.explaining.contribution import Contribution, Path
+from labeltree.experts.explaining.contribution import Contribution, Path, PathWeights
+from labeltree.kernels.explain.paths import share_logistics
 from labeltree.nodes import KINDS, LINKS
 from labeltree.nodes.cosines import nodes_of
-from labeltree.nodes.shares import Ranges
+from labeltree.nodes.shares import Ranges, share_logistic
 from labeltree.tree import LabelTree
 
 if TYPE_CHECKING:
@@ -30,6 +32,9 @@ def explain_paths(expert: TreeExpert, arrays: Arrays, labels: Sequence[int]) -> 
         raise ParameterError(f"link {expert.link} does not say how it shares out what it predicts")
     start, end = arrays[0].tolist()
     paths = [path_to(expert.tree, label) for label in labels]
+    if link.share is share_logistic:
+        row = arrays[1][start:end], arrays[2][start:end]
+        return [_of_path(expert, _share_alone(expert, path, *row)) for path in paths]
     asked = _scores_of(expert.tree, paths, together=link.needs_siblings)
     weights = kind.weights(expert.search, asked.first, asked.n_nodes, arrays[1][start:end])
     products = weights.astype(np.float64) * arrays[2][start:end]
@@ -47,15 +52,26 @@ def explain_paths(expert: TreeExpert, arrays: Arrays, labels: Sequence[int]) -> 
     return contributions
 
 
+def _share_alone(
+    expert: TreeExpert, path: list[int], columns: NDArray[np.int32], values: NDArray[np.float32]
+) -> Path:
+    """Each node by its own score, by a kernel: a single row has no time for many small arrays."""
+    nodes = np.array(path, np.int32)
+    weights = KINDS[expert.nodes].weights(expert.search, nodes, np.ones(len(path), np.int32), columns)
+    logs, shares = np.empty((2, len(path))), np.empty((len(path), len(columns)))
+    given = np.ascontiguousarray(weights, np.float32), values, expert.parameters.bias, nodes
+    share_logistics(*map(read_only, given), logs, shares)
+    log, at_empty = logs.tolist()
+    return Path(expert.tree, path, log, at_empty, shares)
+
+
 def _of_path(expert: TreeExpert, path: Path) -> Contribution:
     """What a path's logarithms sum to becomes a probability by a curve, which is taken as a line."""
     kind, logs = KINDS[expert.nodes], (sum(path.log_probability), sum(path.at_empty))
-
-    def probability_of(log: float) -> float:
-        return kind.label_probability(expert.parameters, log)
-
+    probability_of = functools.partial(kind.label_probability, expert.parameters)
     own, first_own = probability_of(logs[0]), probability_of(logs[1])
-    shares = path.shares.sum(axis=0) * slope(probability_of, logs, (own, first_own))
+    shares = np.add.reduce(path.shares)
+    shares *= slope(probability_of, logs, (own, first_own))
     return Contribution(own, first_own, shares, path=path)
 
 
@@ -106,6 +122,19 @@ def slope(
     middle = 0.5 * (arguments[0] + arguments[1])
     return (function(min(0.0, middle + _STEP)) - function(middle - _STEP)) / (
         min(0.0, middle + _STEP) - (middle - _STEP)
+    )
+
+
+def weights_of_path(expert: TreeExpert, label: int, columns: NDArray[np.int32]) -> PathWeights | None:
+    """None where siblings count too."""
+    link, kind = LINKS[expert.link], KINDS[expert.nodes]
+    if link.share is None or link.needs_siblings:
+        return None
+    nodes = np.array(path_to(expert.tree, label), np.int32)
+    weights = kind.weights(expert.search, nodes, np.ones(len(nodes), np.int32), columns)
+    map_of_labels = kind.map_of_labels(expert.parameters)
+    return PathWeights(
+        np.ascontiguousarray(weights, np.float32), expert.parameters.bias[nodes], map_of_labels
     )
 
 

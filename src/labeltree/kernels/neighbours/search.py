@@ -181,7 +181,7 @@ def _nth_largest(sums, n_sums, n, bins):
 
 
 @inlined
-def _take_candidates(scratch, work, n_touched, n):
+def take_candidates(scratch, work, n_touched, n):
     """The n touched rows of the largest sums, of equal ones those that were touched first; clears the sums.
 
     Rows and sums are then the first in work.
@@ -225,7 +225,7 @@ def _take_entry_multiplier(multiplier, state, id, level):
 
 
 @inlined
-def _add_frequent(index, scratch, work, n):
+def add_frequent(index, scratch, work, n):
     """Add what the frequent columns say to the sums of the candidates."""
     lists, rows, sums, ahead = index.by_row, work.rows, work.sums, work.ahead
     multiplier = Multiplier(scratch.weights, index.levels)
@@ -242,24 +242,20 @@ def _add_frequent(index, scratch, work, n):
 
 
 @inlined
-def _keep_best(weight, rows, sums, n, n_best, out_keys):
-    """Keys of the n_best rows of the largest sums, largest first, ties to the lower row; how many."""
-    found = 0
-    for k in range(n):
-        if weight[rows[k]] == 0.0:
-            continue
-        key = make_key(sums[k], _PLACE - rows[k])
-        if found == n_best:
-            if key <= out_keys[found - 1]:
-                continue
-            found -= 1
-        at = found
-        while at > 0 and out_keys[at - 1] < key:
-            out_keys[at] = out_keys[at - 1]
-            at -= 1
-        out_keys[at] = key
-        found += 1
-    return found
+def keep_row(weight, row, sum_of_row, n_best, out_keys, found):
+    """Among the keys of the n_best rows of the largest sums so far, largest first, ties to the lower row.
+
+    Returns how many there are, of which there were ``found``.
+    """
+    key = make_key(sum_of_row, _PLACE - row)
+    if weight[row] == 0.0 or (found == n_best and key <= out_keys[found - 1]):
+        return found
+    at = min(found, n_best - 1)
+    while at > 0 and out_keys[at - 1] < key:
+        out_keys[at] = out_keys[at - 1]
+        at -= 1
+    out_keys[at] = key
+    return min(found + 1, n_best)
 
 
 class Work(NamedTuple):
@@ -300,12 +296,15 @@ def _find_row(index, scratch, indices, values, start, end, n_best, work, out_key
     """Keys of the n_best most similar rows; how many there are."""
     n_lists, n_frequent = choose_lists(index, scratch, indices, values, start, end, work)
     n_touched = _add_lists(index, scratch, work, n_lists)
-    n = _take_candidates(scratch, work, n_touched, max(n_best, index.n_candidates))
+    n = take_candidates(scratch, work, n_touched, max(n_best, index.n_candidates))
     if n_frequent:
-        _add_frequent(index, scratch, work, n)
+        add_frequent(index, scratch, work, n)
         for k in range(n_frequent):
             scratch.weights[work.places[k]] = 0
-    return _keep_best(index.weight, work.rows, work.sums, n, n_best, out_keys)
+    found = 0
+    for k in range(n):
+        found = keep_row(index.weight, work.rows[k], work.sums[k], n_best, out_keys, found)
+    return found
 
 
 @kernel

@@ -133,6 +133,9 @@ class _Sparse(NodeKind):
 
         return calibrated(parameters.calibration.tolist(), log_probability)
 
+    def map_of_labels(self, parameters: SparseParameters) -> NDArray[np.float64]:
+        return parameters.calibration.astype(np.float64)
+
     def weights(
         self, search: Search, first: NDArray[np.int32], count: NDArray[np.int32], columns: NDArray[np.int32]
     ) -> NDArray[np.float32]:

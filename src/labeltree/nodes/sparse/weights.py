@@ -19,7 +19,7 @@ def gathered(
     table: NDArray[np.int64], first: NDArray[np.int32], count: NDArray[np.int32], columns: NDArray[np.int32]
 ) -> NDArray[np.float32]:
     """As :meth:`labeltree.nodes.kind.NodeKind.weights`."""
-    out = np.empty((int(count.sum()), len(columns)), np.float32)
+    out = np.empty((sum(count.tolist()), len(columns)), np.float32)
     gather_weights(table, read_only(columns), _NO_VALUES, read_only(first), read_only(count), out)
     return out
 
