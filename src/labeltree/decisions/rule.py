@@ -22,7 +22,7 @@ from labeltree.storage.tensors import take_tensor
 _MOST_TEXT = 200  # characters of a measure
 # Of labels that are less probable there are very many, of which hardly any is right; but where rare ones have
 # great weights, many of those that a rule gives would come from among them. They take long to find, too.
-_LEAST_PROBABILITY, _LEAST_SHARE, _LEAST_RANKED = 0.05, 0.05, 0.02
+_LEAST_PROBABILITY, _LEAST_SHARE, _LEAST_RANKED = 0.05, 0.05, 0.03
 
 # Labels of each row in order, with their probabilities; and whether they are proven to be what the rule says.
 Decided = tuple[SparseRows, NDArray[np.bool_]]
@@ -89,7 +89,7 @@ class Rule(ABC):
 class RankingRule(Rule):
     """The k labels of the highest weight · probability + summand, but none that is worth nothing.
 
-    Where fewer than k labels have a probability of a twentieth and are worth something, the places that are
+    Where fewer than k labels have a probability of 0.03 and are worth something, the places that are
     left are for the most probable ones of all others.
     """
 
