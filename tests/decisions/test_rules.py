@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import gc
+import sys
+import threading
+import time
+import weakref
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +26,7 @@ from labeltree.decisions.rule import ExpectedRule, RankingRule, ThresholdRule
 from labeltree.errors import CorruptedModelError, DataError, ParameterError
 from labeltree.kernels.search.weighted import KNOTS
 from labeltree.model import Model
+from labeltree.query import make_query
 from labeltree.reference import search as reference
 
 TRAIN, TEST, MORE = make_toy(300), make_toy(60, seed=4), make_toy(200, seed=5)
@@ -162,6 +168,63 @@ def test_the_expected_f1_is_the_best(model: Model) -> None:
     order = np.argsort(-marginals, axis=1)
     chosen = rule.choose(order, np.take_along_axis(marginals, order, 1))
     assert chosen.sum(axis=1).tolist() == [len(row) for row in found]
+
+
+def test_threads_with_other_masks_do_not_mix(one_tree: Model, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A rule is asked for all labels and for a mask's at once, and searches each in its own ensemble."""
+    made = list[Any]()
+
+    class Search:
+        def __init__(self, ensemble: Any, *_: Any) -> None:
+            self.ensemble = weakref.proxy(ensemble)
+            made.append(ensemble.allowed is None)
+
+    class Slow(RankingRule):
+        def __setattr__(self, name: str, value: Any) -> None:
+            """Another thread goes on after each change."""
+            super().__setattr__(name, value)
+            time.sleep(0)
+
+    monkeypatch.setattr("labeltree.decisions.rule.WeightedSearch", Search)
+    whole, query = one_tree._ensemble, make_query(3)
+    masked = one_tree.mask(allowed=one_tree.label_names[2:7]).restrict(whole)
+    rule, wrong, begin = Slow("p@3", 3, *random_rule(0).arrays), list[int](), threading.Barrier(2)
+
+    def ask(ensemble: Any) -> None:
+        begin.wait()
+        found = [rule._found_in(ensemble, query).ensemble for _ in range(2_000)]  # type: ignore[attr-defined]
+        wrong.append(sum(each.allowed is not ensemble.allowed for each in found))
+
+    threads = [threading.Thread(target=ask, args=(each,)) for each in (whole, masked)]
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    try:
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    finally:
+        sys.setswitchinterval(before)
+    assert wrong == [0, 0]
+    assert sorted(made) == [False, True]  # each once
+
+
+def test_what_an_ensemble_keeps_for_rules_is_bounded(one_tree: Model) -> None:
+    """And goes with it, without waiting for the collector."""
+    mask = one_tree.mask(allowed=one_tree.label_names[2:7])
+    wanted = one_tree.predict(TEST.texts, rule=random_rule(0), allowed=mask)
+    for seed in range(10):
+        one_tree.predict(TEST.texts, rule=random_rule(seed), allowed=mask)
+    kept = mask.restrict(one_tree._ensemble)._kept
+    assert len(kept) == 4
+    assert one_tree.predict(TEST.texts, rule=random_rule(0), allowed=mask) == wanted
+    searches = [weakref.ref(each) for each in kept.values()]
+    gc.disable()
+    try:
+        del mask, kept
+        assert [each() for each in searches] == [None] * 4
+    finally:
+        gc.enable()
 
 
 @pytest.mark.parametrize(

@@ -31,7 +31,6 @@ Decided = tuple[SparseRows, NDArray[np.bool_]]
 class Rule(ABC):
     """Says for rows which labels they get, best first."""
 
-    _search: tuple[Ensemble, WeightedSearch] | None = None
     labels: StringTable | None = None  # of the model that it was tuned for
 
     kind: ClassVar[str]  # in the model file
@@ -60,12 +59,10 @@ class Rule(ABC):
         return weight, summand
 
     def _found_in(self, ensemble: Ensemble, query: Query) -> WeightedSearch:
-        """The search by the rule, which is kept for the next time."""
+        """The search by the rule, which is kept with the ensemble for the next time."""
         if query.beam != NO_BEAM:
             raise ParameterError("a rule has no effect with search=beam: use another search, or rule none")
-        if self._search is None or self._search[0] is not ensemble:
-            self._search = ensemble, WeightedSearch(ensemble, *self._worth(), self.wanted)
-        return self._search[1]
+        return ensemble.kept(self, lambda: WeightedSearch(ensemble, *self._worth(), self.wanted))
 
     def check_labels(self, labels: StringTable) -> None:
         """Refuse a model of other labels, or of the same in another order."""
