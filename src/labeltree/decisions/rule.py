@@ -69,11 +69,7 @@ class Rule(ABC):
         n_own = len(self.arrays[0])
         if n_own != len(labels):
             raise ParameterError(f"the rule is of a model of {n_own} labels, but this has {len(labels)}")
-        own = self.labels
-        if own is None or own is labels:
-            return
-        (own_bytes, own_ends), (other_bytes, other_ends) = own.tensors(), labels.tensors()
-        if not (np.array_equal(own_bytes, other_bytes) and np.array_equal(own_ends, other_ends)):
+        if self.labels is not None and not self.labels.is_same(labels):
             raise ParameterError("the rule is of another model, whose labels are others; tune this one")
 
     def metadata(self) -> dict[str, Any]:

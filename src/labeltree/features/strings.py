@@ -105,6 +105,12 @@ class StringTable:
         """Some strings, in the form in which tables take them."""
         return _pack(*self._write(order))
 
+    def is_same(self, other: StringTable) -> bool:
+        """Whether it has the same strings with the same ids."""
+        if other is self:
+            return True
+        return len(self) == len(other) and all(map(np.array_equal, self.tensors(), other.tensors()))
+
     def tensors(self, order: NDArray[np.int64] | None = None) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
         """(data, offsets) of all strings, or of some: number k is ``data[offsets[k]:offsets[k + 1]]``."""
         return self._write(np.arange(len(self)) if order is None else order)
