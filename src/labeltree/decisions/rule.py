@@ -19,10 +19,13 @@ from labeltree.features.strings import StringTable
 from labeltree.query import ALL, NO_BEAM, Query
 from labeltree.storage.tensors import take_tensor
 
-_MOST_TEXT = 200  # characters of a measure
+MOST_TEXT = 200  # characters of a measure
+# Numbers that can be reckoned with: of probabilities and bounds that follow from them no sum is infinite.
+_LARGEST, _LEAST_THRESHOLD, _MOST_THRESHOLD = np.float32(1e6), np.float32(1e-6), np.float32(2.0)
 # Of labels that are less probable there are very many, of which hardly any is right; but where rare ones have
 # great weights, many of those that a rule gives would come from among them. They take long to find, too.
 _LEAST_PROBABILITY, _LEAST_SHARE, _LEAST_RANKED = 0.05, 0.05, 0.05
+_RANGES_OF_LINES = ((np.float32(0.0), _LARGEST), (-_LARGEST, _LARGEST))  # weights and summands
 
 # Labels of each row in order, with their probabilities; and whether they are proven to be what the rule says.
 Decided = tuple[SparseRows, NDArray[np.bool_]]
@@ -35,6 +38,7 @@ class Rule(ABC):
 
     kind: ClassVar[str]  # in the model file
     tensor_names: ClassVar[tuple[str, ...]]
+    ranges: ClassVar[tuple[tuple[np.float32, np.float32], ...]]  # of the tensors' numbers
     wanted: ClassVar[Wanted]  # labels
     measure: str  # that it was tuned for
     k: int  # labels of a row; ALL: as many as are worth it
@@ -43,6 +47,10 @@ class Rule(ABC):
     @abstractmethod
     def arrays(self) -> tuple[NDArray[np.float32], ...]:
         """(n_labels,) each, by the names of the tensors."""
+
+    def _within(self, *arrays: NDArray[np.float32]) -> tuple[NDArray[np.float32], ...]:
+        """No further than a file may go: what is beyond says the same."""
+        return tuple(np.clip(array, *range) for array, range in zip(arrays, self.ranges, strict=True))
 
     @abstractmethod
     def decide(self, ensemble: Ensemble, rows: SparseRows, query: Query, threads: int) -> Decided:
@@ -86,13 +94,14 @@ class RankingRule(Rule):
     left are for the most probable ones of all others.
     """
 
-    kind, tensor_names = "ranking", ("weight", "summand")
+    kind, tensor_names, ranges = "ranking", ("weight", "summand"), _RANGES_OF_LINES
     wanted = Wanted(_LEAST_RANKED, 0.0, is_filled=True)
 
     def __init__(
         self, measure: str, k: int, weight: NDArray[np.float32], summand: NDArray[np.float32]
     ) -> None:
-        self.measure, self.k, self.weight, self.summand = measure, k, weight, summand
+        self.measure, self.k = measure, k
+        self.weight, self.summand = self._within(weight, summand)
 
     @property
     def arrays(self) -> tuple[NDArray[np.float32], ...]:
@@ -119,10 +128,12 @@ class ThresholdRule(Rule):
     """All labels of at least their threshold; and at least so many."""
 
     kind, tensor_names, k = "thresholds", ("threshold",), ALL
+    ranges = ((_LEAST_THRESHOLD, _MOST_THRESHOLD),)
     wanted = Wanted(least=1.0 - 1e-5)  # of a threshold: a bit less, as values are rounded
 
     def __init__(self, measure: str, threshold: NDArray[np.float32], at_least: int = 0) -> None:
-        self.measure, self.threshold, self.at_least = measure, threshold, at_least
+        self.measure, self.at_least = measure, at_least
+        (self.threshold,) = self._within(threshold)
 
     @property
     def arrays(self) -> tuple[NDArray[np.float32], ...]:
@@ -164,10 +175,12 @@ class ExpectedRule(Rule):
     """
 
     kind, tensor_names, k = "expected-f1", ("weight", "summand"), ALL
+    ranges = _RANGES_OF_LINES
     wanted = Wanted(_LEAST_PROBABILITY, _LEAST_SHARE)
 
     def __init__(self, measure: str, weight: NDArray[np.float32], summand: NDArray[np.float32]) -> None:
-        self.measure, self.weight, self.summand = measure, weight, summand
+        self.measure = measure
+        self.weight, self.summand = self._within(weight, summand)
 
     @property
     def arrays(self) -> tuple[NDArray[np.float32], ...]:
@@ -267,22 +280,32 @@ def rule_from_saved(metadata: Any, tensors: Mapping[str, NDArray], n_labels: int
     if metadata is None:
         return None
     kind, measure, k = metadata["kind"], metadata["measure"], metadata["k"]
-    is_text = isinstance(measure, str) and len(measure) <= _MOST_TEXT and measure.isprintable()
+    is_text = isinstance(measure, str) and len(measure) <= MOST_TEXT and measure.isprintable()
     if not is_text or type(k) is not int or not 0 <= k <= 1_000_000:
         raise CorruptedModelError(f"the rule is {show(metadata)}, which names no measure and k")
     names = {each.kind: each for each in (RankingRule, ThresholdRule, ExpectedRule)}
     if kind not in names:
         raise CorruptedModelError(f"the rule is of kind {show(kind)}, which is none of {', '.join(names)}")
     arrays = [
-        take_tensor(tensors, f"rule.{name}", np.float32, (n_labels,)) for name in names[kind].tensor_names
+        _saved_array(tensors, names[kind], number, n_labels) for number in range(len(names[kind].ranges))
     ]
-    if not all(np.all(np.isfinite(array)) for array in arrays) or arrays[0].min() < 0.0:
-        raise CorruptedModelError("the rule has numbers that are not finite, or weights below 0")
     if names[kind] is RankingRule:
         return RankingRule(measure, max(k, 1), *arrays)
     if names[kind] is ExpectedRule:
         return ExpectedRule(measure, *arrays)
     at_least = metadata["at_least"]
-    if at_least not in (0, 1) or not arrays[0].min() > 0.0:
-        raise CorruptedModelError("the rule has thresholds that are not above 0")
+    if type(at_least) is not int or at_least not in (0, 1):
+        raise CorruptedModelError(
+            f"the rule gives at least {show(at_least)} labels, which is neither 0 nor 1"
+        )
     return ThresholdRule(measure, arrays[0], at_least)
+
+
+def _saved_array(
+    tensors: Mapping[str, NDArray], kind: type[Rule], number: int, n_labels: int
+) -> NDArray[np.float32]:
+    name, (least, most) = f"rule.{kind.tensor_names[number]}", kind.ranges[number]
+    array = take_tensor(tensors, name, np.float32, (n_labels,))
+    if not np.all((array >= least) & (array <= most)):  # nor what is no number
+        raise CorruptedModelError(f"{name} has numbers that are not from {least:g} to {most:g}")
+    return array
