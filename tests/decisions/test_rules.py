@@ -277,12 +277,30 @@ def test_rules_do_what_they_are_for(one_tree: Model) -> None:
         ("p@99999999", None, "at most 10"),
         ("precision>=1.5", None, "above 0 and at most 1"),
         ("precision>=0.9", 5, "has no k"),
+        (f"precision>=0.{'0' * 300}1", None, "above 0 and at most 1|longer than 200 characters"),
+        ("p", -3, "k must be a whole number of at least 1, or None, but is -3"),
+        ("p", 0, "k must be"),
+        ("p", 2.5, "k must be"),
+        ("p", True, "k must be"),
+        ("p", np.bool_(True), "k must be"),
+        ("p", "5", "k must be"),
+        ("p@2", 3, "measure 'p@2', but k is 3"),
+        ("p@2+psp", 3, "but k is 3"),
+        (f"{'9' * 400}*p@5", None, "a factor is above 1e"),
+        ("+".join(f"0.000123456*{key}@1000000" for key in RANKED_GOALS), None, "longer than 200 characters"),
     ],
 )
 def test_unknown_measures_are_refused(measure: Any, k: int | None, message: str) -> None:
     with pytest.raises(ParameterError, match=message):
         parse_goal(measure, k)
-    assert parse_goal("P", 3) == parse_goal("p@3")
+
+
+def test_measures_are_read() -> None:
+    assert parse_goal("P", 3) == parse_goal("p@3") == parse_goal("p@3", 3) == parse_goal("p", np.int64(3))
+    assert type(parse_goal("p", np.int64(3)).k) is int
+    assert parse_goal("p@5+p@5") == parse_goal("2*p@5")
+    assert parse_goal("micro-f1 + micro-f1").text == "2*micro-f1"
+    assert parse_goal("0.5*p@5+psp@5+0.5*p@5").terms == ((1.0, "p"), (1.0, "psp"))
 
 
 def test_bad_rules_are_refused(one_tree: Model) -> None:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labeltree.data.rows import SparseRows, keep_entries, pointers, take_rows
+from labeltree.decisions.goals import MOST_TEXT
 from labeltree.errors import CorruptedModelError, ParameterError, show
 from labeltree.experts.by_rows import best_of_rows
 from labeltree.experts.ensemble import Ensemble
@@ -19,7 +20,6 @@ from labeltree.features.strings import StringTable
 from labeltree.query import ALL, NO_BEAM, Query
 from labeltree.storage.tensors import take_tensor
 
-MOST_TEXT = 200  # characters of a measure
 # Numbers that can be reckoned with: of probabilities and bounds that follow from them no sum is infinite.
 _LARGEST, _LEAST_THRESHOLD, _MOST_THRESHOLD = np.float32(1e6), np.float32(1e-6), np.float32(2.0)
 # Of labels that are less probable there are very many, of which hardly any is right; but where rare ones have
