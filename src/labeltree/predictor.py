@@ -34,7 +34,7 @@ from labeltree.query import (
     make_query,
     query_all,
 )
-from labeltree.wording import did_you_mean, near_names
+from labeltree.wording import did_you_mean
 
 if TYPE_CHECKING:
     from labeltree.explain.labels import LabelSearch
@@ -295,10 +295,8 @@ class Predictor:
         ids = self.labels.ids(wanted)
         if len(ids) and ids.min() < 0:
             unknown = wanted[int(np.argmin(ids))]
-            near = near_names(unknown, self._label_search.near(unknown))
-            raise DataError(
-                f"label {show(unknown)} is not among the model's {self.n_labels} labels{did_you_mean(near)}"
-            )
+            near = did_you_mean(self._label_search.near(unknown))
+            raise DataError(f"label {show(unknown)} is not among the model's {self.n_labels} labels{near}")
         return ids
 
     @functools.cached_property
