@@ -30,7 +30,6 @@ from labeltree.query import (
     DEFAULT_SEARCH,
     EXPLAINED,
     OF_MODEL,
-    SET_THRESHOLD,
     check_columns,
     check_ranks,
     make_query,
@@ -116,7 +115,7 @@ class Model(Predictor):
         self, X: Any, Y: Any = None, *, k: int | Sequence[int] = (1, 3, 5), normalize: bool = False,
         search: str = DEFAULT_SEARCH, beam: int | None = None, threads: int = 0, format: str = "auto",
         text_column: str = "text", labels_column: str = "labels", label_separator: str = ";",
-        skip_bad_lines: bool = False, threshold: float = SET_THRESHOLD, allowed: Any = None,
+        skip_bad_lines: bool = False, threshold: float | None = None, allowed: Any = None,
         without: Any = None, rule: Any = OF_MODEL,
     ) -> Measures:  # fmt: skip
         """How good the predictions are, as `labeltree test` says it: a mapping that shows itself as a table.
@@ -124,8 +123,8 @@ class Model(Predictor):
         ``X`` is the path of a data file, or texts or rows, whose true labels are ``Y``: lists of labels, an
         indicator matrix over the model's labels, or what :meth:`read` gave; or an iterable of pairs of both,
         of dicts, or a data set, as :func:`labeltree.train` takes them. ``k`` may be several. Measures
-        without a k are those of the sets of labels of at least ``threshold``, or of a rule; ``allowed``,
-        ``without`` and ``rule`` are those of ``predict``.
+        without a k are those of the sets of labels of at least ``threshold``, or 0.5, or of a rule;
+        ``allowed``, ``without`` and ``rule`` are those of ``predict``.
         """
         ranks = check_ranks(k)
         query = make_query(ranks[-1], normalize=normalize, search=search, beam=beam)
@@ -189,12 +188,12 @@ class Model(Predictor):
         self, X: Any, label: str | Sequence[str] | None = None, k: int | None = None, deletions: int = 0,
         *, rule: Any = OF_MODEL,
     ) -> Explanation:  # fmt: skip
-        """Why a text or row has its labels: the best k that :meth:`predict` gives, or those given.
+        """Why a text or row has its labels: the best k that ``predict`` gives, or those given.
 
         Of each label the shares of words or features in its probability, exact: they sum to log P(X) - log
         P(empty document). And what each expert says: the path through a tree, similar training rows. Without
         a k it is the first three. With ``deletions`` also so many words of a text that a label hangs on, by
-        asking again without them. ``rule`` is that of :meth:`predict`.
+        asking again without them. ``rule`` is that of ``predict``.
         """
         given, rows = self._single(X)
         if label is None:
@@ -216,7 +215,7 @@ class Model(Predictor):
         return self.check_labels([label] if isinstance(label, str) else list(map(str, label))).tolist()
 
     def _first(self, given: SparseRows, k: int | None, rule: Any) -> tuple[list[int], list[float]]:
-        """The labels of a row that :meth:`predict` gives, the first k of them; without a k a few."""
+        """The labels of a row that ``predict`` gives, the first k of them; without a k a few."""
         asked = make_query(EXPLAINED if k is None else check_columns(k))
         ids, probabilities, _ = self.best(given, self.ruled(asked, rule, is_usual=k is None), 1)
         n = min(asked.k, int(np.count_nonzero(ids[0] >= 0)))
@@ -232,7 +231,7 @@ class Model(Predictor):
 
     def why_not(self, X: Any, label: str, *, rule: Any = OF_MODEL) -> WhyNot:
         """Where on its way through a tree a label was lost, and to which words of a text or row; and which
-        labels it has instead, by the ``rule`` of :meth:`predict`."""
+        labels it has instead, by the ``rule`` of ``predict``."""
         given, rows = self._single(X)
         wanted = int(self.check_labels([str(label)])[0])
         names, (ids, probabilities) = self.label_names, self._first(given, None, rule)

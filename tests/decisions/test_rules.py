@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import gc
 import sys
 import threading
@@ -147,6 +148,44 @@ def test_thresholds_are_exact(model: Model, at_least: int) -> None:
         assert {name for name, _ in labels} == wanted
         assert [p for _, p in labels] == sorted((p for _, p in labels), reverse=True)
     assert max(len(row) for row in model.predict(TEST.texts, 1, rule=rule)) == 1
+
+
+def test_a_label_for_every_row_may_be_unproven(one_tree: Model, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where its search ends early; the answer then says so."""
+    monkeypatch.setattr("labeltree.query._BUDGET", 1)
+    monkeypatch.setattr("labeltree.query._BUDGET_PER_LABEL", 0)
+    plain = one_tree.predict_arrays(TEST.texts, 1, rule="none", return_exact=True)
+    assert not plain[2].all()
+    never = ThresholdRule("instance-f1", np.full(N_LABELS, 2.0, np.float32), 1)
+    hardly = ExpectedRule("instance-f1", np.full(N_LABELS, 1e-3, np.float32), np.zeros(N_LABELS, np.float32))
+    for rule in (never, hardly):
+        found = one_tree.predict_arrays(TEST.texts, 1, rule=rule, return_exact=True)
+        assert all(map(np.array_equal, found, plain))
+    assert one_tree.predict_arrays(TEST.texts, 1, rule=never, return_exact=True, search="exact")[2].all()
+
+
+def test_more_labels_than_there_are_take_no_memory(one_tree: Model) -> None:
+    mask = one_tree.mask(allowed=one_tree.label_names[:3])
+    for query, n_most in ((make_query(10**9), N_LABELS), (make_query(10**9)._replace(mask=mask), 3)):
+        ids, _, _ = one_tree.best(TEST.texts, one_tree.ruled(query, random_rule(0)))
+        assert ids.shape == (60, n_most)
+
+
+def test_a_threshold_beside_a_rule_is_refused(
+    one_tree: Model, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Sets are those of the rule: it would have no effect."""
+    with pytest.raises(ParameterError, match=r"threshold=0.3 has no effect by the model's rule"):
+        one_tree.test(TEST.texts, TEST.Y, rule=random_rule(0), threshold=0.3)
+    assert one_tree.test(TEST.texts, TEST.Y).threshold == 0.5
+    tuned, data = copy.copy(one_tree), tmp_path / "data.txt"
+    tuned.rule = random_rule(0)
+    tuned.save(tmp_path / "m")
+    data.write_text(write_fasttext(TEST))
+    asked = ["test", str(tmp_path / "m"), str(data), "--threshold", "0.3"]
+    assert cli.main(asked) == 2
+    assert "threshold=0.3 has no effect" in capsys.readouterr().err
+    assert cli.main([*asked, "--rule", "none"]) == 0
 
 
 def test_the_expected_f1_is_the_best(model: Model) -> None:

@@ -129,7 +129,7 @@ def _of_precision(text: str, given: str, least: float, k: int | None) -> Goal:
 
 def _of_terms(text: str, given: str, k: int | None) -> Goal:
     """Of a mixture, or of one measure."""
-    factors, ranks = dict[str, float](), {k} - {None}
+    factors, ranks = dict[str, float](), set[int]() if k is None else {k}
     for part in given.split("+"):
         found = _TERM.fullmatch(part)
         if found is None or found[2] not in {*RANKED_GOALS, *SET_GOALS}:

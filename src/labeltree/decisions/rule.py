@@ -151,7 +151,7 @@ class ThresholdRule(Rule):
         least = np.maximum(self.threshold, query.threshold)
         found = keep_entries(found, found.values >= least[found.indices])
         if self.at_least:
-            found = _with_best(found, ensemble, rows, query, threads)
+            found, is_exact = _with_best((found, is_exact), ensemble, rows, query, threads)
         order = np.lexsort((found.indices, -found.values, rows_of(found)))
         found = found._replace(indices=found.indices[order], values=found.values[order])
         places = np.arange(len(order)) - np.repeat(found.indptr[:-1], np.diff(found.indptr))
@@ -189,7 +189,7 @@ class ExpectedRule(Rule):
     def decide(self, ensemble: Ensemble, rows: SparseRows, query: Query, threads: int) -> Decided:
         asked = query._replace(k=ALL, is_bounded=False)
         found, is_exact = self._found_in(ensemble, query).all(rows, asked, threads)
-        found = _with_best(found, ensemble, rows, query, threads)
+        found, is_exact = _with_best((found, is_exact), ensemble, rows, query, threads)
         shares = self._shares(found.indices, found.values)
         taken = expected_best(found.indptr, shares, query.k, _LEAST_SHARE)
         return keep_entries(found, taken & (found.values >= query.threshold)), is_exact
@@ -234,26 +234,27 @@ def rows_of(found: SparseRows) -> NDArray[np.int64]:
     return np.repeat(np.arange(found.n_rows), np.diff(found.indptr))
 
 
-def _with_best(
-    found: SparseRows, ensemble: Ensemble, rows: SparseRows, query: Query, threads: int
-) -> SparseRows:
-    """With the most probable label of rows that have none."""
+def _with_best(decided: Decided, ensemble: Ensemble, rows: SparseRows, query: Query, threads: int) -> Decided:
+    """With the most probable label of rows that have none, which may not be proven to be that."""
+    found, is_exact = decided
     lengths = np.diff(found.indptr)
     empty = np.flatnonzero(lengths == 0)
     if not len(empty):
-        return found
+        return decided
     part = SparseRows(*take_rows(rows[:3], empty), rows.n_columns)
-    ids, probabilities, _ = best_of_rows(ensemble, part, query._replace(k=1, beam=NO_BEAM), threads)
+    ids, probabilities, is_best = best_of_rows(ensemble, part, query._replace(k=1, beam=NO_BEAM), threads)
+    is_exact[empty] &= is_best
     is_found = ids[:, 0] >= 0
     empty, ids, probabilities = empty[is_found], ids[is_found, 0], probabilities[is_found, 0]
     lengths[empty] = 1
     places = found.indptr[empty]
-    return SparseRows(
+    with_best = SparseRows(
         pointers(lengths),
         np.insert(found.indices, places, ids),
         np.insert(found.values, places, probabilities),
         found.n_columns,
     )
+    return with_best, is_exact
 
 
 def as_columns(decided: SparseRows, is_exact: NDArray[np.bool_], k: int) -> Found:

@@ -109,7 +109,10 @@ class StringTable:
         """Whether it has the same strings with the same ids."""
         if other is self:
             return True
-        return len(self) == len(other) and all(map(np.array_equal, self.tensors(), other.tensors()))
+        if len(self) != len(other):
+            return False
+        (data, offsets), (other_data, other_offsets) = self.tensors(), other.tensors()
+        return np.array_equal(offsets, other_offsets) and np.array_equal(data, other_data)
 
     def tensors(self, order: NDArray[np.int64] | None = None) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
         """(data, offsets) of all strings, or of some: number k is ``data[offsets[k]:offsets[k + 1]]``."""
