@@ -21,7 +21,7 @@ from labeltree.metrics.per_label import PROBLEMS, by_urgency, find_problems
 from labeltree.metrics.scorecard import scorecard
 from labeltree.parameter import said
 from labeltree.storage.files import write_whole
-from labeltree.wording import align, counted, duration, size
+from labeltree.wording import align, counted, duration, escape_name, size
 
 if TYPE_CHECKING:
     from labeltree.metrics.testing import Measures
@@ -32,9 +32,6 @@ if TYPE_CHECKING:
 
 _RISEN = 1.05  # the first loss is of a part of an epoch, so a little more means nothing
 _ALL = repeat(True)
-
-# Label names are free text in JSONL and in Python: in lines of text these characters would break the line.
-ESCAPES = str.maketrans({"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r"})
 
 
 def write_per_label(path: Path, model: Model, measures: Measures) -> list[str]:
@@ -49,7 +46,7 @@ def write_per_label(path: Path, model: Model, measures: Measures) -> list[str]:
     lines = ["\t".join(("label", *table._fields, "training_rows", "problem"))]
     columns = [column[order].tolist() for column in (*table, model.label_counts, problems)]
     for label, *values, problem in zip(order.tolist(), *columns, strict=True):
-        cells = (names[label].translate(ESCAPES), *map(_number, values), kinds[problem + 1])
+        cells = (escape_name(names[label]), *map(_number, values), kinds[problem + 1])
         lines.append("\t".join(cells))
     write_whole(path, [f"{line}\n".encode() for line in lines])
     numbers = np.bincount(problems + 1, minlength=len(kinds))[1:].tolist()
@@ -81,7 +78,7 @@ def check_lines(report: Report) -> list[str]:
 
 def prediction_lines(answers: Answers) -> list[str]:
     """A line per row: ``label<TAB>probability``, repeated."""
-    return ["\t".join(f"{name.translate(ESCAPES)}\t{p:.6g}" for name, p in row) for row in answers]
+    return ["\t".join(f"{escape_name(name)}\t{p:.6g}" for name, p in row) for row in answers]
 
 
 def prediction_json(
@@ -117,7 +114,7 @@ def neighbour_json(found: Neighbours) -> list[str]:
 
 def label_lines(found: Sequence[tuple[str, int]]) -> list[str]:
     """A line per label: ``label<TAB>rows``."""
-    return [f"{name.translate(ESCAPES)}\t{n_rows}" for name, n_rows in found]
+    return [f"{escape_name(name)}\t{n_rows}" for name, n_rows in found]
 
 
 def label_json(found: Sequence[tuple[str, int]]) -> list[str]:
