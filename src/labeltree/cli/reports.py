@@ -12,12 +12,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from labeltree import metrics
 from labeltree.checking.findings import Report
 from labeltree.config import BY_DATA, Config, effective
 from labeltree.data.rows import LabelRows
 from labeltree.experts.held_out import LEAST_ROWS
-from labeltree.metrics.per_label import PROBLEMS, by_urgency, find_problems
 from labeltree.metrics.scorecard import scorecard
 from labeltree.parameter import said
 from labeltree.storage.files import write_whole
@@ -34,36 +32,9 @@ _RISEN = 1.05  # the first loss is of a part of an epoch, so a little more means
 _ALL = repeat(True)
 
 
-def write_per_label(path: Path, model: Model, measures: Measures) -> list[str]:
-    """A table with a line per label, over the largest k; a ratio that is undefined is left empty.
-
-    Returns a line of advice for each kind of problem.
-    """
-    found, labels = (measures.ids, measures.probabilities), measures.data.labels
-    table = metrics.per_label(*found, labels, model.n_labels, measures.ranks[-1])
-    problems, kinds = find_problems(table, model.label_counts), ["", *PROBLEMS]
-    names, order = model.label_names, by_urgency(table)
-    lines = ["\t".join(("label", *table._fields, "training_rows", "problem"))]
-    columns = [column[order].tolist() for column in (*table, model.label_counts, problems)]
-    for label, *values, problem in zip(order.tolist(), *columns, strict=True):
-        cells = (escape_name(names[label]), *map(_number, values), kinds[problem + 1])
-        lines.append("\t".join(cells))
-    write_whole(path, [f"{line}\n".encode() for line in lines])
-    numbers = np.bincount(problems + 1, minlength=len(kinds))[1:].tolist()
-    return [
-        f"{counted(n, 'label')} {kind}: {advice}."
-        for n, (kind, advice) in zip(numbers, PROBLEMS.items(), strict=True)
-        if n
-    ]
-
-
 def write_scorecard(path: Path, model: Model, measures: Measures) -> None:
     """For the page of `labeltree serve`."""
     write_whole(path, [json.dumps(scorecard(model, measures), indent=1, allow_nan=False).encode() + b"\n"])
-
-
-def _number(value: float) -> str:
-    return "" if math.isnan(value) else f"{value:.6g}" if isinstance(value, float) else str(value)
 
 
 def check_lines(report: Report) -> list[str]:

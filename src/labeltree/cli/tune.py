@@ -51,6 +51,7 @@ def tune(
     goal = parse_goal(measure, k)  # before the model is read
     check_output(output, inputs=(model, data))
     loaded, rows = load_with_data(model, data, reading, skip_bad_lines=skip_bad_lines)
+    print_lines(rows.counts("tune").notices(rows.name), err=True)
     tuned = tune_rule(loaded, rows, goal, threads)
     loaded.rule = tuned.rule
     loaded.save(output)
