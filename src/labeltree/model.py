@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import logging
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -44,6 +45,8 @@ if TYPE_CHECKING:
     from labeltree.explain.explainer import Explainer
     from labeltree.explain.labels import LabelCard
     from labeltree.explain.result import Explanation, WhyNot
+
+_log = logging.getLogger(__name__)
 
 
 class Model(Predictor):
@@ -144,11 +147,15 @@ class Model(Predictor):
         gains and costs on rows that it was not fitted to. ``model.rule = tuned.rule`` makes it the model's,
         and `save` keeps it. ``X`` and ``Y`` are those of :meth:`test`."""
         from labeltree.decisions.goals import parse_goal
+        from labeltree.decisions.seen import seen_notices
         from labeltree.decisions.tuning import tune_rule  # and with it all that fits
 
         reading = Reading(format, text_column, labels_column, label_separator)
         data = self._data_set(X, Y, reading, skip_bad_lines)
-        return tune_rule(self, data, parse_goal(measure, k), threads)
+        tuned = tune_rule(self, data, parse_goal(measure, k), threads)
+        for line in seen_notices(self, data.rows, threads):
+            _log.warning("%s", line)
+        return tuned
 
     def _data_set(self, X: Any, Y: Any, reading: Reading, skip_bad_lines: bool) -> DataSet:
         """Of a file, an iterable, or of what is in memory."""

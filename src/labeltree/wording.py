@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import re
 import time
+import unicodedata
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 
 _NEAR = 0.75  # of the letters of both names are the same, in the same order
+_ESCAPES = {"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r"}
+_ESCAPED = re.compile(r"\\(?:([\\tnr])|x([0-9a-f]{2})|u([0-9a-f]{4}))")
+_ORIGINAL = {"\\": "\\", "t": "\t", "n": "\n", "r": "\r"}
+# Of characters that turn the direction of writing, so that a line shows something else than it says.
+_TURNING = ("LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI")
 
 
 def duration(seconds: float) -> str:
@@ -37,6 +44,37 @@ def size(n_bytes: float) -> str:
 def counted(number: int, noun: str) -> str:
     """``1 line``, ``2,000 lines``."""
     return f"{number:,} {noun}" + ("" if number == 1 else "s")
+
+
+def escape_name(name: str) -> str:
+    """A name in a line of text: names are anyone's free text, of which some would break the line, and a
+    terminal would obey some. :func:`unescape_name` undoes it."""
+    if name.isprintable() and "\\" not in name:
+        return name
+    return "".join(map(_escape_character, name))
+
+
+def _escape_character(character: str) -> str:
+    if character in _ESCAPES:
+        return _ESCAPES[character]
+    is_harmless = (
+        unicodedata.category(character) not in ("Cc", "Zl", "Zp", "Cs")
+        and unicodedata.bidirectional(character) not in _TURNING
+    )
+    if is_harmless:
+        return character
+    code = ord(character)
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
+
+
+def unescape_name(text: str) -> str:
+    """The name that :func:`escape_name` wrote."""
+    return _ESCAPED.sub(_unescape_match, text)
+
+
+def _unescape_match(match: re.Match[str]) -> str:
+    letter, *codes = match.groups()
+    return _ORIGINAL[letter] if letter else chr(int(codes[0] or codes[1], 16))
 
 
 def near_names(name: str, known: Iterable[str], most: int = 3) -> list[str]:

@@ -159,3 +159,13 @@ def test_a_model_of_vectors_takes_no_files(site: Any, pages: Callable[..., Any])
     page.wait_for_selector("text=files of texts cannot be tagged")
     drop(page, "notes.txt", "a\n")
     assert page.locator("#tagged").inner_text() == ""
+
+
+def test_a_rule_is_judged_by_what_it_gives(site: Any, pages: Callable[..., Any]) -> None:
+    page = pages(f"{site.address}#model=tuned")
+    drop(page, "notes.jsonl", kitchen_lines(60))
+    page.wait_for_selector("#file-scorecard")
+    said = page.inner_text("#file-scorecard")
+    assert "Judged are the labels that the rule gives" in said
+    assert "of the labels that the rule gives right" in said
+    assert "of the first 3" not in said

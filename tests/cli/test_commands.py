@@ -275,6 +275,24 @@ def test_per_label_table(
     assert os.listdir(tmp_path) == ["labels.tsv"]
 
 
+def test_per_label_table_has_unknown_labels(
+    text_model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data, table = tmp_path / "test.txt", tmp_path / "labels.tsv"
+    data.write_text("__label__bread __label__new flour\n__label__new yeast\n__label__newer ladle\n")
+    assert cli.main(["test", str(text_model), str(data), "--per-label", str(table)]) == 0
+    said = capsys.readouterr().err
+    assert "3 of 4 labels" in said
+    assert "2 labels no-examples: no training row has them" in said
+    rows = [line.split("\t") for line in table.read_text().splitlines()]
+    assert rows[1] == ["new", "2", "0", "0", "", "0", "", "0", "", "0", "no-examples"]
+    assert rows[2][0] == "newer"
+    assert {row[0] for row in rows[1:]} == {*TOPICS, "new", "newer"}
+    data.write_text(20 * data.read_text())
+    assert cli.main(["tune", str(text_model), str(data), "--for", "p@1", "-o", str(tmp_path / "tuned")]) == 0
+    assert "60 of 80 labels of" in capsys.readouterr().err
+
+
 def test_predict_is_aligned_with_lines(
     text_model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import threading
 import time
 from pathlib import Path
@@ -285,3 +286,27 @@ def test_labels_from_standard_input(
     assert run("predict", "--only", "-")[0] == 2  # rows come from there, too, where no file is named
     assert "for --only and --without" in run("predict", str(data), "--only", "-", "--without", "-")[2]
     assert "standard input, line 1: 'x' is not" in run("predict", str(data), "--only", "-", pipe="x")[2]
+
+
+ODD = ("back\\tslash", "a\ttab", "two\nlines", "end\r", "\x1b[31mred", "\u202eturned", "plain")
+
+
+def test_labels_are_given_as_they_are_printed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    texts = [f"word{i % len(ODD)} word" for i in range(70)]
+    model = labeltree.train(texts, [[ODD[i % len(ODD)]] for i in range(70)], **MODELS["one tree"])
+    path, data, only = (tmp_path / name for name in ("m", "test.txt", "only.txt"))
+    model.save(path)
+    data.write_text("word1\n")
+    assert cli.main(["labels", str(path)]) == 0
+    printed = capsys.readouterr().out
+    assert "\x1b" not in printed
+    assert "\u202e" not in printed
+    names = {line.split("\t")[0] for line in printed.splitlines()}
+    assert len(names) == len(ODD)
+    for name in names:
+        only.write_text(f"{name}\n")
+        assert cli.main(["predict", str(path), str(data), "--only", str(only)]) == 0
+        assert capsys.readouterr().out.split("\t")[0] == name
+    only.write_text("back\\tslash\n")  # a label as it is: first of all it is that one
+    assert cli.main(["predict", str(path), str(data), "--only", str(only), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["labels"][0]["label"] == "back\\tslash"

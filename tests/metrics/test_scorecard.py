@@ -47,6 +47,17 @@ def test_best_and_worst_labels(model: labeltree.Model) -> None:
     assert card["worst"][0]["rows"] == 16
 
 
+def test_it_says_which_rule_it_judges() -> None:
+    model = labeltree.train(TEXTS, LABELS, threads=1)
+    card = scorecard(model, model.test(TEXTS, LABELS, threads=1, threshold=0.3))
+    assert card["rule"] is None
+    assert card["threshold"] == pytest.approx(0.3)
+    model.rule = model.tune(TEXTS, LABELS, measure="psp@2").rule
+    card = scorecard(model, model.test(TEXTS, LABELS, threads=1))
+    assert (card["rule"], card["threshold"]) == ("psp@2", None)
+    assert {"micro-precision", "micro-recall", "micro-f1"} <= card["measures"].keys()
+
+
 def test_the_command_writes_one(model: labeltree.Model, tmp_path: Path) -> None:
     model.save(tmp_path / "model.labeltree")
     rows = zip(TEXTS, LABELS, strict=True)

@@ -124,7 +124,8 @@ def test(
 ) -> None:
     """Score MODEL on DATA: how good the first k labels are, by precision and other measures."""
     query = make_query(ranks[-1], normalize=normalize, search=search, beam=beam)  # before the model is read
-    from labeltree.cli.reports import json_text, write_per_label, write_scorecard
+    from labeltree.cli.per_label import write_per_label
+    from labeltree.cli.reports import json_text, write_scorecard
     from labeltree.metrics.testing import measure
 
     inputs = inputs_of(model, data, only, without)
@@ -136,7 +137,7 @@ def test(
     measures = measure(loaded, rows, ranks, query, threads, threshold)
     print_lines(measures.notices, err=True)
     if per_label is not None:
-        print_lines(write_per_label(per_label, loaded, measures), err=True)
+        print_lines(write_per_label(per_label, loaded, measures, data, reading), err=True)
     if scorecard_file is not None:
         write_scorecard(scorecard_file, loaded, measures)
     print_lines([json_text(measures)] if as_json else measures.lines())

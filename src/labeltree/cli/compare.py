@@ -166,12 +166,12 @@ def comparison_lines(comparisons: Sequence[Comparison]) -> list[str]:
 
 def write_missed(path: Path, model: Model, comparisons: Sequence[Comparison]) -> None:
     """A table of the labels that only exact search finds: beam (or auto), row (the first is 1) and label."""
-    from labeltree.cli.reports import ESCAPES
+    from labeltree.wording import escape_name
 
     names = model.label_names
     lines = ["beam\trow\tlabel\n"]
     for comparison in comparisons:
         pairs = zip(comparison.missed_rows.tolist(), comparison.missed_ids.tolist(), strict=True)
         search = comparison.search if comparison.beam == NO_BEAM else comparison.beam
-        lines += [f"{search}\t{row + 1}\t{names[id].translate(ESCAPES)}\n" for row, id in pairs]
+        lines += [f"{search}\t{row + 1}\t{escape_name(names[id])}\n" for row, id in pairs]
     write_whole(path, [line.encode() for line in lines])

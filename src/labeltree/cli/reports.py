@@ -12,16 +12,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from labeltree import metrics
 from labeltree.checking.findings import Report
 from labeltree.config import BY_DATA, Config, effective
 from labeltree.data.rows import LabelRows
 from labeltree.experts.held_out import LEAST_ROWS
-from labeltree.metrics.per_label import PROBLEMS, by_urgency, find_problems
 from labeltree.metrics.scorecard import scorecard
 from labeltree.parameter import said
 from labeltree.storage.files import write_whole
-from labeltree.wording import align, counted, duration, size
+from labeltree.wording import align, counted, duration, escape_name, size
 
 if TYPE_CHECKING:
     from labeltree.metrics.testing import Measures
@@ -33,40 +31,10 @@ if TYPE_CHECKING:
 _RISEN = 1.05  # the first loss is of a part of an epoch, so a little more means nothing
 _ALL = repeat(True)
 
-# Label names are free text in JSONL and in Python: in lines of text these characters would break the line.
-ESCAPES = str.maketrans({"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r"})
-
-
-def write_per_label(path: Path, model: Model, measures: Measures) -> list[str]:
-    """A table with a line per label, over the largest k; a ratio that is undefined is left empty.
-
-    Returns a line of advice for each kind of problem.
-    """
-    found, labels = (measures.ids, measures.probabilities), measures.data.labels
-    table = metrics.per_label(*found, labels, model.n_labels, measures.ranks[-1])
-    problems, kinds = find_problems(table, model.label_counts), ["", *PROBLEMS]
-    names, order = model.label_names, by_urgency(table)
-    lines = ["\t".join(("label", *table._fields, "training_rows", "problem"))]
-    columns = [column[order].tolist() for column in (*table, model.label_counts, problems)]
-    for label, *values, problem in zip(order.tolist(), *columns, strict=True):
-        cells = (names[label].translate(ESCAPES), *map(_number, values), kinds[problem + 1])
-        lines.append("\t".join(cells))
-    write_whole(path, [f"{line}\n".encode() for line in lines])
-    numbers = np.bincount(problems + 1, minlength=len(kinds))[1:].tolist()
-    return [
-        f"{counted(n, 'label')} {kind}: {advice}."
-        for n, (kind, advice) in zip(numbers, PROBLEMS.items(), strict=True)
-        if n
-    ]
-
 
 def write_scorecard(path: Path, model: Model, measures: Measures) -> None:
     """For the page of `labeltree serve`."""
     write_whole(path, [json.dumps(scorecard(model, measures), indent=1, allow_nan=False).encode() + b"\n"])
-
-
-def _number(value: float) -> str:
-    return "" if math.isnan(value) else f"{value:.6g}" if isinstance(value, float) else str(value)
 
 
 def check_lines(report: Report) -> list[str]:
@@ -81,7 +49,7 @@ def check_lines(report: Report) -> list[str]:
 
 def prediction_lines(answers: Answers) -> list[str]:
     """A line per row: ``label<TAB>probability``, repeated."""
-    return ["\t".join(f"{name.translate(ESCAPES)}\t{p:.6g}" for name, p in row) for row in answers]
+    return ["\t".join(f"{escape_name(name)}\t{p:.6g}" for name, p in row) for row in answers]
 
 
 def prediction_json(
@@ -117,7 +85,7 @@ def neighbour_json(found: Neighbours) -> list[str]:
 
 def label_lines(found: Sequence[tuple[str, int]]) -> list[str]:
     """A line per label: ``label<TAB>rows``."""
-    return [f"{name.translate(ESCAPES)}\t{n_rows}" for name, n_rows in found]
+    return [f"{escape_name(name)}\t{n_rows}" for name, n_rows in found]
 
 
 def label_json(found: Sequence[tuple[str, int]]) -> list[str]:

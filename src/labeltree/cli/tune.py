@@ -46,11 +46,14 @@ def tune(
     was not fitted to.
     """
     from labeltree.decisions.goals import parse_goal
+    from labeltree.decisions.seen import seen_notices
     from labeltree.decisions.tuning import tune_rule
 
     goal = parse_goal(measure, k)  # before the model is read
     check_output(output, inputs=(model, data))
     loaded, rows = load_with_data(model, data, reading, skip_bad_lines=skip_bad_lines)
+    print_lines(rows.counts("tune").notices(rows.name), err=True)
+    print_lines(seen_notices(loaded, rows.rows, threads), err=True)
     tuned = tune_rule(loaded, rows, goal, threads)
     loaded.rule = tuned.rule
     loaded.save(output)

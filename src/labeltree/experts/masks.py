@@ -25,6 +25,7 @@ from labeltree.experts.expert import Found
 from labeltree.features.features import is_list
 from labeltree.features.strings import StringTable
 from labeltree.query import Query
+from labeltree.wording import unescape_name
 
 
 class Mask(ABC):
@@ -127,7 +128,7 @@ def make_mask(labels: StringTable, allowed: Any, without: Any) -> Mask | None:
 
 
 def mask_of_files(labels: StringTable, only: Path | None, without: Path | None) -> LabelMask:
-    """From files, or standard input (``-``), with a label per line."""
+    """From files, or standard input (``-``), with a label per line, as it is or as commands print it."""
     is_in = np.full(len(labels), only is None)
     if only is not None:
         is_in[_ids_in(labels, only)] = True
@@ -145,6 +146,9 @@ def _ids_in(labels: StringTable, path: Path) -> NDArray[np.int32]:
     lines = content.removeprefix(UTF8_MARK).splitlines()
     numbers = [number for number, line in enumerate(lines) if line.strip()]
     ids = labels.ids([lines[number] for number in numbers])
+    others = np.flatnonzero(ids < 0)
+    escaped = [lines[numbers[i]].decode("utf-8", "surrogateescape") for i in others.tolist()]
+    ids[others] = labels.ids([unescape_name(each).encode("utf-8", "surrogateescape") for each in escaped])
     if len(ids) and ids.min() < 0:
         number = numbers[int(np.argmin(ids))]
         raise DataError(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from labeltree.explain.deleting import deletion_text
 from labeltree.explain.segments import segments
-from labeltree.wording import counted
+from labeltree.wording import counted, escape_name
 
 if TYPE_CHECKING:
     from labeltree.explain.labels import LabelCard
@@ -38,7 +38,7 @@ def explanation_lines(explanation: Explanation, *, colour: bool = False) -> list
 
 def label_lines(label: LabelExplanation, *, colour: bool = False) -> list[str]:
     """Its probability, the shares of words, and what each expert says."""
-    title = painted(plain(label.label), _STRONG, colour)
+    title = painted(escape_name(label.label), _STRONG, colour)
     lines = [f"{title}  {label.probability:.4g}   {faint(_from(label), colour)}"]
     if colour and label.words:
         lines.append(f"  {_highlighted(label.row.text or '', label.words)}")
@@ -80,7 +80,7 @@ def _part_lines(part: ExpertPart, colour: bool) -> list[str]:
 
 
 def _node_line(node: Node, place: int, colour: bool) -> str:
-    name = _clipped(plain(node.name), 60) if place else "any label"
+    name = _clipped(escape_name(node.name), 60) if place else "any label"
     terms = "  ".join(
         painted(f"{plain(term.name)} {term.share:+.2f}", _sign(term.share), colour)
         for term in node.terms[:NODE_TERMS]
@@ -90,12 +90,12 @@ def _node_line(node: Node, place: int, colour: bool) -> str:
 
 def why_not_lines(why: WhyNot, *, colour: bool = False) -> list[str]:
     """Where it was lost, to which words, and what would have helped."""
-    title = painted(plain(why.label), _STRONG, colour)
-    instead = ", ".join(f"{plain(label)} {p:.3g}" for label, p in why.instead)
+    title = painted(escape_name(why.label), _STRONG, colour)
+    instead = ", ".join(f"{escape_name(label)} {p:.3g}" for label, p in why.instead)
     lines = [f"{title} has {why.probability:.4g}; the most probable labels are {instead or 'none'}"]
     if why.lost_at is not None:
         node = why.lost_at
-        kind = "itself" if node.n_labels == 1 else f"its group: {_clipped(plain(node.name), 80)}"
+        kind = "itself" if node.n_labels == 1 else f"its group: {_clipped(escape_name(node.name), 80)}"
         lines.append(f"  lost at {kind}, which has {node.probability:.3g} where the way has come to it")
     if why.against:
         lines += ["  words against it", *_bars(why.against[:TERMS], colour)]
@@ -109,11 +109,11 @@ def why_not_lines(why: WhyNot, *, colour: bool = False) -> list[str]:
 
 def card_lines(card: LabelCard, *, colour: bool = False) -> list[str]:
     """What is known of a label."""
-    lines = [f"{painted(plain(card.label), _STRONG, colour)}  {card.reliability}"]
+    lines = [f"{painted(escape_name(card.label), _STRONG, colour)}  {card.reliability}"]
     if card.group:
-        lines.append(f"  in the group of {', '.join(map(plain, card.group))}")
+        lines.append(f"  in the group of {', '.join(map(escape_name, card.group))}")
     if card.nearest:
-        near = ", ".join(f"{plain(label)} {likeness:.2f}" for label, likeness in card.nearest)
+        near = ", ".join(f"{escape_name(label)} {likeness:.2f}" for label, likeness in card.nearest)
         lines.append(f"  near it: {near}")
     if card.words:
         lines += ["  what speaks most for it", *_bars(card.words, colour)]

@@ -63,6 +63,14 @@ def per_label(ids: ArrayLike, probs: ArrayLike, labels: Labels, n_labels: int, k
     return LabelTable(support, predicted, hits, *ratios, *best)
 
 
+def with_unknown(table: LabelTable, support: NDArray[np.int64]) -> LabelTable:
+    """With labels that cannot be predicted behind the others, of which these rows have so many."""
+    none, nothing = np.zeros_like(support), np.zeros(len(support))
+    undefined = np.full(len(support), np.nan)
+    more = LabelTable(support, none, none, undefined, nothing, undefined, nothing, undefined)
+    return LabelTable(*(np.concatenate(pair) for pair in zip(table, more, strict=True)))
+
+
 def best_thresholds(
     ids: NDArray[Any],
     probabilities: NDArray[np.float64],

@@ -29,6 +29,8 @@ def scorecard(model: Model, measures: Measures) -> dict[str, Any]:
     return {
         "rows": int(measures["examples"]),
         "k": k,
+        "rule": None if measures.rule is None else measures.rule.measure,
+        "threshold": measures.threshold,
         "measures": dict(measures),
         "calibration": calibration_curve(Matched(measures.ids, labels, (k,), probs=measures.probabilities)),
         "labels_judged": n_judged,

@@ -18,6 +18,7 @@ from labeltree.query import ALL, NO_BEAM, SET_THRESHOLD, Query, check_set_thresh
 from labeltree.wording import align, counted, duration
 
 if TYPE_CHECKING:
+    from labeltree.decisions.rule import Rule
     from labeltree.model import Model
 
 Found = tuple[NDArray[np.int32], NDArray[np.float32], NDArray[np.bool_]]
@@ -40,9 +41,11 @@ class Measures(Mapping[str, float]):
         found: Found,
         seconds: float,
         threshold: float | None = SET_THRESHOLD,
+        rule: Rule | None = None,
     ) -> None:
         self.ranks = ranks  # rising
         self.threshold = threshold  # labels of at least this probability are a row's set; None: a rule says
+        self.rule = rule
         self.data = data
         self.ids, self.probabilities, _ = found
         self.notices = counts.notices(data.name)
@@ -133,7 +136,8 @@ def measure(
     else:
         sets = _sets_above(model, rows, found, query._replace(threshold=np.float32(threshold)), threads)
     scores |= evaluate_sets(sets, labels, model.n_labels)
-    return Measures(scores, ranks, data, counts, found, seconds, None if rule is not None else threshold)
+    least = None if rule is not None else threshold
+    return Measures(scores, ranks, data, counts, found, seconds, least, rule)
 
 
 def _sets_above(model: Model, rows: SparseRows, found: Found, query: Query, threads: int) -> LabelRows:

@@ -51,6 +51,8 @@ class Scorecard(Struct):
     least_rows: int
     best: list[JudgedLabel]
     worst: list[JudgedLabel]
+    rule: str | None = None  # the measure of the rule whose labels these are
+    threshold: float | None = None  # without one: of the labels that are judged together
 
 
 class LabelsByRows(Struct):

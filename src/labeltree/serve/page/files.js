@@ -6,7 +6,7 @@ import { scorecard } from "./measuring.js";
 import { BadFile, csvCell, MOST_MEGABYTES, MOST_ROWS, readFile } from "./reading.js";
 import { scorecardParts } from "./scorecard.js";
 import { change, current, settings, state } from "./state.js";
-import { question } from "./suggestions.js";
+import { isRuled, question } from "./suggestions.js";
 import { percent, texts } from "./texts.js";
 
 const PART = 64; // texts of a request: few enough to see it move
@@ -73,6 +73,7 @@ async function tag(mine) {
   const started = performance.now();
   const model = state.model;
   const asked = question();
+  mine.rule = isRuled() ? current().rule : null;
   while (results.length < documents.length) {
     const part = nextPart(documents, results.length);
     const answer = await api.predict(model, { texts: part, ...asked }, stop.signal);
@@ -85,7 +86,7 @@ async function tag(mine) {
 
 function showTable(mine, seconds) {
   const name = mine.name.replace(/\.\w+$/, "");
-  const card = scorecard(mine.documents, mine.results);
+  const card = scorecard(mine.documents, mine.results, mine.rule);
   const table = h("div", {});
   find("tagged").replaceChildren(
     h(

@@ -5,12 +5,14 @@ const LISTED = 20;
 const LEAST_ROWS = 3;
 const K = 5;
 
-export function scorecard(documents, results) {
+// A rule says how many labels there are: then it is measured by these, not by the first few.
+export function scorecard(documents, results, rule = null) {
   const bins = Array.from({ length: BINS }, () => ({ n: 0, total: 0, right: 0 }));
   const labels = new Map(); // label: pairs of a probability and whether it is right, and rows that have it
   const of = (label) => labels.get(label) ?? labels.set(label, { pairs: [], rows: 0 }).get(label);
   const hits = { 1: 0, 3: 0, 5: 0 };
   let recall = 0;
+  const sets = { given: 0, right: 0, true: 0 };
   let n = 0;
   documents.forEach((document, place) => {
     if (!document.labels) return;
@@ -18,7 +20,7 @@ export function scorecard(documents, results) {
     const truth = new Set(document.labels);
     for (const label of truth) of(label).rows += 1;
     let found = 0;
-    results[place].labels.slice(0, K).forEach(({ label, probability }, rank) => {
+    results[place].labels.slice(0, rule === null ? K : undefined).forEach(({ label, probability }, rank) => {
       const isRight = truth.has(label);
       of(label).pairs.push([probability, isRight]);
       const bin = bins[Math.min(BINS - 1, Math.floor(probability * BINS))];
@@ -28,6 +30,9 @@ export function scorecard(documents, results) {
       found += isRight;
       for (const k of [1, 3, 5]) if (isRight && rank < k) hits[k] += 1;
     });
+    sets.given += results[place].labels.length;
+    sets.right += found;
+    sets.true += truth.size;
     recall += truth.size ? found / truth.size : 0;
   });
   if (!n) return null;
@@ -37,13 +42,19 @@ export function scorecard(documents, results) {
   return {
     rows: n,
     k: K,
-    measures: { "p@1": hits[1] / n, "p@3": hits[3] / (3 * n), "p@5": hits[5] / (5 * n), "r@5": recall / n },
+    rule,
+    measures: rule === null ? { "p@1": hits[1] / n, "p@3": hits[3] / (3 * n), "p@5": hits[5] / (5 * n), "r@5": recall / n } : ofSets(sets),
     calibration: bins.filter((bin) => bin.n).map((bin) => ({ n: bin.n, probability: bin.total / bin.n, right: bin.right / bin.n })),
     labels_judged: judged.length,
     least_rows: LEAST_ROWS,
     best,
     worst: worst.filter((label) => !best.includes(label)).slice(0, LISTED),
   };
+}
+
+function ofSets(sets) {
+  const share = (part, whole) => (whole ? part / whole : 0);
+  return { "micro-precision": share(sets.right, sets.given), "micro-recall": share(sets.right, sets.true), "micro-f1": share(2 * sets.right, sets.given + sets.true) };
 }
 
 // That any threshold reaches.

@@ -7,7 +7,7 @@ import { percent, texts } from "./texts.js";
 const LISTED = 8;
 
 export function scorecardParts(card, said) {
-  const facts = Object.entries(texts.measures)
+  const facts = Object.entries(card.rule ? texts.measuresOfRule : texts.measures(percent(card.threshold ?? 0.5)))
     .filter(([key]) => card.measures[key] !== undefined)
     .map(([key, text]) => h("div", { class: "fact" }, h("dd", {}, percent(card.measures[key])), h("dt", {}, text)));
   const labels = (title, list, kind) =>
@@ -16,7 +16,7 @@ export function scorecardParts(card, said) {
   return h(
     "div",
     { class: "scorecard" },
-    h("p", { class: "note" }, said),
+    h("p", { class: "note" }, card.rule ? `${said} ${texts.measuredByRule(card.rule)}` : said),
     h("dl", { class: "facts" }, facts),
     h(
       "div",

@@ -24,7 +24,7 @@ export function startSuggestions() {
   find("suggestions").addEventListener("click", (event) => suggested.isOld && event.stopPropagation(), { capture: true });
 }
 
-const isRuled = () => Boolean(current()?.rule) && state.rule === "model";
+export const isRuled = () => Boolean(current()?.rule) && state.rule === "model";
 
 export function showControls() {
   const model = current();
