@@ -1,9 +1,7 @@
 """The labels of the highest a·P + b, exactly, with a weight a and a summand b of each label.
 
-One tree, with all that is listed, is searched by a kernel. Of several each gives its best labels as if it
-were alone; these and all that are listed are scored by all experts. A label that no tree gives has, where no
-list has it, an average of at most the trees' share of its largest probability: so it is worth at most what
-the last label is worth that a tree gave.
+One tree, with all that is listed, is searched by a kernel. Of others the most probable labels are found, as
+without weights: no label that comes later is worth more than the best one would be with the last probability.
 """
 
 from __future__ import annotations
@@ -15,16 +13,17 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from labeltree.data.rows import Arrays, SparseRows, distinct_labels, pointers, read_only, take_rows
+from labeltree.data.rows import Arrays, SparseRows, pointers, read_only, take_rows
 from labeltree.experts.by_rows import by_rows, part_of
 from labeltree.experts.combined_trees import Votes
 from labeltree.experts.ensemble import Ensemble, no_votes
-from labeltree.experts.expert import Above, Found, Labels, empty_found
+from labeltree.experts.expert import Above, Found, empty_found
 from labeltree.experts.tree_expert import TreeExpert
 from labeltree.query import Query
 
 _FIRST_SETS = 128  # labels that are searched for first, where a row may have any number of them ...
 _BLOCK = 1024  # ... of so many rows at once
+_FIRST_PROBABLE = 16  # labels that are looked at first
 
 
 class Wanted(NamedTuple):
@@ -68,6 +67,8 @@ class WeightedSearch:
         self, ensemble: Ensemble, weight: NDArray[np.float32], summand: NDArray[np.float32], wanted: Wanted
     ) -> None:
         """``weight`` and ``summand`` are those of the labels, weights at least 0."""
+        from labeltree.kernels.search.weighted import KNOTS
+
         # The ensemble keeps it: together they would stay in memory until the collector looks for cycles.
         self._ensemble: Ensemble = weakref.proxy(ensemble)
         self._weight, self._summand, self._wanted = weight, summand, wanted
@@ -76,13 +77,15 @@ class WeightedSearch:
         if ensemble.single is None:
             self._shares = float(combination.weights[ensemble.searched].sum()), ensemble.total_weight
         self._map = read_only(np.ascontiguousarray(combination.map, np.float64))
-        self._searched = [ensemble.experts[number] for number in ensemble.searched]
-        self._by_summand = np.lexsort((np.arange(len(summand)), -summand)).astype(np.int32)
-        if ensemble.allowed is not None:
-            self._by_summand = self._by_summand[ensemble.allowed[self._by_summand]]
-        is_tree = all(expert.searched_with is not None for expert in self._searched)
-        trees = cast("list[TreeExpert]", self._searched) if is_tree else []
-        self._trees = [(expert, self._values_of(expert)) for expert in trees]
+        searched = [ensemble.experts[number] for number in ensemble.searched]
+        self._tree: tuple[TreeExpert, _Values] | None = None
+        if len(searched) == 1 and searched[0].searched_with is not None:
+            tree = cast("TreeExpert", searched[0])
+            self._tree = tree, self._values_of(tree)
+        # What the best of all labels is worth at some probabilities; between them it is at most on a line.
+        allowed = slice(None) if ensemble.allowed is None else ensemble.allowed
+        self._knots = np.array(KNOTS)
+        self._most = np.array([np.max((weight * p + summand)[allowed], initial=-np.inf) for p in KNOTS])
 
     def _values_of(self, expert: TreeExpert) -> _Values:
         from labeltree.kernels.search.weighted import KNOTS
@@ -143,83 +146,54 @@ class WeightedSearch:
 
     def _votes(self, arrays: Arrays) -> Votes:
         """For the kernel; where that is not asked, none."""
-        is_one = len(self._trees) == 1 == len(self._searched)
+        is_one = self._tree is not None
         return self._ensemble.votes(arrays) if is_one else no_votes(len(arrays[0]) - 1)
 
     def _find(self, arrays: Arrays, votes: Votes, query: Query, k: int) -> Found:
         """The best k labels of each row."""
-        if len(self._trees) == 1 == len(self._searched):
-            ids, _, probabilities, is_exact = self._of_tree(0, arrays, votes, query, k)
-            return ids, probabilities, is_exact
-        return self._of_any(arrays, query._replace(k=k))
+        if self._tree is not None:
+            return self._of_tree(*self._tree, arrays, votes, query._replace(k=k))
+        return self._of_probable(arrays, query._replace(k=k))
 
-    def _of_any(self, arrays: Arrays, query: Query) -> Found:
-        """By Fagin's threshold algorithm."""
-        n_rows, n_labels = len(arrays[0]) - 1, len(self._by_summand)
-        ids, probabilities, is_exact = found = empty_found(n_rows, query.k)
-        open_rows = np.arange(n_rows)
-        depth = query.k + (len(self._trees) > 1)
+    def _of_probable(self, arrays: Arrays, query: Query) -> Found:
+        """Of the most probable labels: of more and more, until no other one can be worth enough."""
+        n_labels, open_rows = self._ensemble.n_labels, np.arange(len(arrays[0]) - 1)
+        ids, probabilities, is_exact = found = empty_found(len(open_rows), query.k)
+        depth = max(_FIRST_PROBABLE, query.k if self._wanted.is_filled else 0)
         while len(open_rows):
             depth = min(depth, n_labels)
-            part = take_rows(arrays, open_rows)
-            labels, bound, is_proven = self._candidates(part, query, depth)
-            marginals = self._ensemble.score(part, labels, query)
-            values = values_of((self._weight, self._summand), self._wanted, labels[1], marginals)
-            places = _best_places(labels, values, query.k)
-            is_found = (places >= 0) & np.isfinite(np.append(values, 0)[places])
-            last = np.where(places[:, -1] >= 0, values[places[:, -1]], -np.inf)
-            # A little more than the bound, as probabilities are rounded in another order.
-            higher = bound + 1e-5 * np.abs(np.where(np.isfinite(bound), bound, 0.0))
-            done = (last >= higher) | ~is_proven | (depth == n_labels)
-            chosen = open_rows[done]
-            ids[chosen] = np.where(is_found, labels[1][places], -1)[done]
-            probabilities[chosen] = np.where(is_found, marginals[places], 0.0)[done]
-            is_exact[chosen] = is_proven[done]
+            likely, p, is_proven = empty_found(len(open_rows), depth)
+            asked = query._replace(k=depth, threshold=np.float32(0.0))
+            is_proven = self._ensemble.topk(take_rows(arrays, open_rows), asked, likely, p)
+            values = values_of((self._weight, self._summand), self._wanted, likely, p)
+            order = np.lexsort((likely, -values))[:, : query.k]
+            best = np.take_along_axis(values, order, 1)
+            last = best[:, -1] if best.shape[1] == query.k else np.full(len(best), -np.inf)
+            done = self._is_done(p[:, -1], last) | (likely[:, -1] < 0) | ~is_proven | (depth == n_labels)
+            is_given, rows = np.isfinite(best), (open_rows[done], slice(0, order.shape[1]))
+            ids[rows] = np.where(is_given, np.take_along_axis(likely, order, 1), -1)[done]
+            probabilities[rows] = np.where(is_given, np.take_along_axis(p, order, 1), 0.0)[done]
+            is_exact[open_rows[done]] = is_proven[done]
             open_rows, depth = open_rows[~done], 2 * depth
         return found
 
-    def _candidates(
-        self, arrays: Arrays, query: Query, depth: int
-    ) -> tuple[Labels, NDArray[np.float32], NDArray[np.bool_]]:
-        """Labels of each row, what others are worth at most, and whether that is proven."""
-        n_rows = len(arrays[0]) - 1
-        bound, is_proven = np.full(n_rows, -np.inf, np.float32), np.ones(n_rows, np.bool_)
-        rows, ids = [np.empty(0, np.int64)], [np.empty(0, np.int32)]
-        for expert in self._ensemble.experts:
-            if expert.lists_all:
-                lengths, listed, _ = expert.nonzero(arrays)
-                rows.append(np.repeat(np.arange(n_rows), lengths))
-                ids.append(listed)
-        for number in range(len(self._trees)):
-            found, values, _, is_exact = self._of_tree(number, arrays, no_votes(n_rows), query, depth)
-            if len(self._trees) > 1:  # of one tree others are worth no more than what it gave itself
-                bound = np.maximum(bound, values[:, -1])
-            is_proven &= is_exact
-            is_label = found >= 0
-            rows.append(np.nonzero(is_label)[0])
-            ids.append(found[is_label])
-        if not self._trees:  # what nobody lists is worth its summand; others must be asked about all labels
-            n_most = max((int(np.bincount(part).max(initial=0)) for part in rows[1:]), default=0)
-            some = self._by_summand[: query.k + n_most] if not self._searched else self._by_summand
-            rows.append(np.repeat(np.arange(n_rows), len(some)))
-            ids.append(np.tile(some, n_rows))
-        indptr, merged = distinct_labels(np.concatenate(rows), np.concatenate(ids), n_rows)
-        return (indptr, merged), bound, is_proven
+    def _is_done(self, most: NDArray[np.float32], last: NDArray[np.float32]) -> NDArray[np.bool_]:
+        """Whether a label of at most this probability can only be unwanted, or less than the last one."""
+        bound = np.interp(most, self._knots, self._most)
+        bound += 1e-5 * np.abs(bound)  # as values are rounded
+        return (most < self._wanted.lowest) | (bound <= self._wanted.least) | (last > bound)
 
     def _of_tree(
-        self, number: int, arrays: Arrays, votes: Votes, query: Query, depth: int
-    ) -> tuple[NDArray[np.int32], NDArray[np.float32], NDArray[np.float32], NDArray[np.bool_]]:
-        """Labels, what they are worth, their probabilities; and where that is proven."""
-        tree, values = self._trees[number]
-        shape = len(arrays[0]) - 1, depth
-        out = np.empty(shape, np.int32), np.empty(shape, np.float32), np.empty(shape, np.float32)
-        is_exact = np.empty(shape[0], np.bool_)
+        self, tree: TreeExpert, values: _Values, arrays: Arrays, votes: Votes, query: Query
+    ) -> Found:
+        """By the kernel, which has all experts."""
+        ids, probabilities, is_exact = found = empty_found(len(arrays[0]) - 1, query.k)
         given = [read_only(array) for array in (*arrays, *votes)]
         lowest, least, is_filled = self._wanted
         how = *values, *self._shares, self._map, np.float32(lowest), np.float32(least), is_filled
-        asked = depth, query._replace(k=depth).budget
-        tree.kernels_for(query).weighted(tree.table, *given, *how, *asked, *out, is_exact)
-        return *out, is_exact
+        out = ids, np.empty(ids.shape, np.float32), probabilities, is_exact
+        tree.kernels_for(query).weighted(tree.table, *given, *how, query.k, query.budget, *out)
+        return found
 
 
 def _joined(parts: Sequence[Above]) -> Above:
@@ -229,12 +203,3 @@ def _joined(parts: Sequence[Above]) -> Above:
     none = np.empty(0, np.int64), np.empty(0, np.int32), np.empty(0, np.float32)
     numbers, ids, probabilities = (np.concatenate(each) for each in zip(none, *parts, strict=True))
     return numbers, ids, probabilities
-
-
-def _best_places(labels: Labels, values: NDArray[np.float32], k: int) -> NDArray[np.int64]:
-    """(n_rows, k) where the k highest values of a row are, of equal ones the lower label; -1 if fewer."""
-    indptr, ids = labels
-    rows = np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))
-    order = np.lexsort((ids, -values, rows))
-    take = indptr[:-1, None] + np.arange(k)
-    return np.where(take < indptr[1:, None], np.append(order, -1)[np.minimum(take, len(order))], -1)
