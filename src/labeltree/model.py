@@ -19,7 +19,7 @@ from labeltree.data.formats import Reading, check_in_memory
 from labeltree.data.iterables import is_source, open_source
 from labeltree.data.rows import LabelRows, SparseRows, pointers
 from labeltree.decisions.rule import Rule
-from labeltree.errors import DataError
+from labeltree.errors import DataError, ParameterError, show
 from labeltree.experts.combination import Combination, equal_weights
 from labeltree.experts.expert import Expert
 from labeltree.features.features import Features
@@ -237,6 +237,8 @@ class Model(Predictor):
 
     def first_labels(self, part: str, n: int) -> tuple[list[tuple[str, int]], int]:
         """The first n of :meth:`find_labels`, and how many there are."""
+        if not isinstance(part, str):
+            raise ParameterError(f"part must be a text, but is {show(part)}; an empty one finds all labels")
         ids, n_found = self._label_search.first(part, n)
         names = self._label_search.names_of(ids)
         return list(zip(names, self.label_counts[ids].tolist(), strict=True)), n_found

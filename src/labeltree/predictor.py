@@ -34,7 +34,7 @@ from labeltree.query import (
     make_query,
     query_all,
 )
-from labeltree.wording import did_you_mean, near_names
+from labeltree.wording import FIND_NAMES, did_you_mean, near_names
 
 if TYPE_CHECKING:
     from labeltree.explain.labels import LabelSearch
@@ -297,7 +297,8 @@ class Predictor:
             unknown = wanted[int(np.argmin(ids))]
             near = near_names(unknown, self._label_search.near(unknown))
             raise DataError(
-                f"label {show(unknown)} is not among the model's {self.n_labels} labels{did_you_mean(near)}"
+                f"label {show(unknown)} is not among the model's {self.n_labels} labels"
+                f"{did_you_mean(near) or FIND_NAMES}"
             )
         return ids
 
