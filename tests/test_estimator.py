@@ -471,6 +471,25 @@ def test_threshold_and_k_are_checked(fitted: LabelTreeClassifier) -> None:
         clone_with_model(fitted, k=0).predict_proba(TEST_TEXTS)
 
 
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"threshold": 2.0},
+        {"threshold": "atuo"},
+        {"threshold": None},
+        {"threshold": np.ones(2)},
+        {"k": 0},
+        {"k": 2.5},
+    ],
+)
+def test_what_prediction_would_refuse_is_told_before_training(
+    settings: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delattr("labeltree.estimator.train")
+    with pytest.raises(ParameterError, match=f"{next(iter(settings))} must be"):
+        LabelTreeClassifier(**settings).fit(TRAIN_TEXTS, TRAIN_LABELS)
+
+
 # --- with the rest of scikit-learn ---------------------------------------------------------------------
 
 

@@ -27,6 +27,7 @@ from support.small_data import (
 import labeltree
 from labeltree.config import Config
 from labeltree.data.rows import LabelRows, SparseRows
+from labeltree.decisions.rule import RankingRule, ThresholdRule
 from labeltree.errors import DataError, ModelFileError, ParameterError
 from labeltree.features.strings import StringTable
 from labeltree.model import Model
@@ -386,3 +387,33 @@ def test_a_threshold_that_is_no_number(text_model: Model, threshold: Any) -> Non
     for k in (None, 3):
         with pytest.raises(ParameterError, match="threshold must be"):
             text_model.predict(["word0"], k, threshold=threshold)
+
+
+def test_what_is_explained_is_what_is_predicted() -> None:
+    """By the model's rule, another, or none."""
+    model = labeltree.train(TRAIN.texts, TRAIN.Y, neighbours=0, arity=2, max_leaves=3)
+    random = np.random.default_rng(1)
+    weight = random.choice([0.1, 1.0, 50.0], N_LABELS).astype(np.float32)
+    plain = [label for label, _ in model.predict(TRAIN.texts[:1], 4)[0]]
+    model.rule = rule = RankingRule("p@2", 2, weight, np.zeros(N_LABELS, np.float32))
+    none = ThresholdRule("macro-f1", np.full(N_LABELS, 2.0, np.float32))
+    text = TRAIN.texts[0]
+    assert [label for label, _ in model.predict([text])[0]] != plain[:2]
+
+    def explained(**how: Any) -> list[str]:
+        return [found.label for found in model.explain(text, **how).labels]
+
+    for how in (dict(), dict(k=1), dict(k=4), dict(rule=rule), dict(rule=none), dict(rule="none", k=4)):
+        given = model.predict([text], **how)[0]
+        assert explained(**how) == [label for label, _ in given]
+        if "k" not in how:
+            assert model.why_not(text, plain[3], **how).instead == given
+    assert explained(rule="none") == plain[:3]
+    assert [label for label, _ in model.why_not(text, plain[3], rule="none").instead] == plain[:3]
+    for wrong, message in (
+        (dict(label=5), "label must be a label or a list of labels, but is 5"),
+        (dict(label=plain[0], k=7), "k=7 has no effect where labels are given"),
+        (dict(rule="other"), "rule must be one of model, none"),
+    ):
+        with pytest.raises(ParameterError, match=message):
+            model.explain(text, **wrong)

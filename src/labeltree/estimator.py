@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
+from functools import partial
 from os import PathLike
 from typing import Any, NamedTuple, TypeVar
 
@@ -24,7 +25,15 @@ from labeltree.features.joined import JoinedFeatures, read_dense
 from labeltree.features.vectors import VectorFeatures
 from labeltree.model import Model
 from labeltree.parameter import Parameter, check_names, parsed, plain
-from labeltree.query import DEFAULT_BEAM, DEFAULT_SEARCH, SET_THRESHOLD, Query, make_query, query_all
+from labeltree.query import (
+    DEFAULT_BEAM,
+    DEFAULT_SEARCH,
+    SET_THRESHOLD,
+    Query,
+    check_threshold,
+    make_query,
+    query_all,
+)
 from labeltree.training.driver import train
 from labeltree.training.tuning import NothingHeldOut
 
@@ -113,25 +122,36 @@ class LabelTreeClassifier(ClassifierMixin, BaseEstimator):
             kept = np.flatnonzero(weights)
             features = _take(features, kept)
             indicator, weights = indicator[kept], weights[kept]
+        self.check_settings()
         values = self.given_parameters()
-        self._query(1)  # what cannot be searched for is told before the training
         # Trained by column numbers, so that lists and matrices of the same labels give the same model.
         names = [str(label) for label in target.classes.tolist()]
         if "" in names:
             raise DataError("y has the empty string as a class; give it a name")
         given: dict[str, Any] = dict(sample_weight=weights, label_names=names, threads=self.threads, **values)
-        self.model_ = self._train(features, indicator, target.multilabel, given)
+        training = partial(train, features, indicator, **given)
+        self.model_ = self.train_by(training) if target.multilabel else training()
         self.classes_ = target.classes
         self.multilabel_ = target.multilabel
 
-    def _train(self, features: Any, indicator: Any, multilabel: bool, given: dict[str, Any]) -> Model:
+    def check_settings(self) -> None:
+        """What prediction would refuse is told before the training."""
+        self._query(_read_k(self.k))
+        if not self._is_auto:
+            check_threshold(self.threshold)
+
+    @property
+    def _is_auto(self) -> bool:
+        return isinstance(self.threshold, str) and self.threshold == AUTO
+
+    def train_by(self, training: Callable[..., Model]) -> Model:
         """With a rule, where the threshold is left to the data and there is enough of it."""
-        if self.threshold != AUTO or not multilabel:
-            return train(features, indicator, **given)
+        if not self._is_auto:
+            return training()
         try:
-            return train(features, indicator, tune_for=_AUTO_MEASURE, **given)
+            return training(tune_for=_AUTO_MEASURE)
         except NothingHeldOut:
-            return train(features, indicator, **given)
+            return training()
 
     def with_model(self, model: Model) -> LabelTreeClassifier:
         """Itself, fitted by what trained a model elsewhere; classes are in the order of its labels."""
@@ -156,7 +176,7 @@ class LabelTreeClassifier(ClassifierMixin, BaseEstimator):
         if not self.multilabel_:
             ids, _ = self._topk(features, 1)
             return self.classes_[ids[:, 0]]
-        threshold = SET_THRESHOLD if self.threshold == AUTO else self.threshold
+        threshold = SET_THRESHOLD if self._is_auto else self.threshold
         query = self.model_.ruled(query_all(threshold))
         if query.rule is None:
             rows = self.model_.above(features, query, self.threads)

@@ -22,15 +22,15 @@ from labeltree.decisions.rule import Rule
 from labeltree.errors import DataError, ParameterError, show
 from labeltree.experts.combination import Combination, equal_weights
 from labeltree.experts.expert import Expert
-from labeltree.features.features import Features
+from labeltree.features.features import Features, is_list
 from labeltree.features.reading import DataSet, given_data_set, read_data_set, source_data_set
 from labeltree.features.strings import StringTable
 from labeltree.metrics.testing import Measures, measure
 from labeltree.predictor import Predictor
 from labeltree.query import (
     DEFAULT_SEARCH,
+    EXPLAINED,
     OF_MODEL,
-    SET_THRESHOLD,
     check_columns,
     check_ranks,
     make_query,
@@ -120,7 +120,7 @@ class Model(Predictor):
         self, X: Any, Y: Any = None, *, k: int | Sequence[int] = (1, 3, 5), normalize: bool = False,
         search: str = DEFAULT_SEARCH, beam: int | None = None, threads: int = 0, format: str = "auto",
         text_column: str = "text", labels_column: str = "labels", label_separator: str = ";",
-        skip_bad_lines: bool = False, threshold: float = SET_THRESHOLD, allowed: Any = None,
+        skip_bad_lines: bool = False, threshold: float | None = None, allowed: Any = None,
         without: Any = None, rule: Any = OF_MODEL,
     ) -> Measures:  # fmt: skip
         """How good the predictions are, as `labeltree test` says it: a mapping that shows itself as a table.
@@ -128,8 +128,8 @@ class Model(Predictor):
         ``X`` is the path of a data file, or texts or rows, whose true labels are ``Y``: lists of labels, an
         indicator matrix over the model's labels, or what :meth:`read` gave; or an iterable of pairs of both,
         of dicts, or a data set, as :func:`labeltree.train` takes them. ``k`` may be several. Measures
-        without a k are those of the sets of labels of at least ``threshold``, or of a rule; ``allowed``,
-        ``without`` and ``rule`` are those of ``predict``.
+        without a k are those of the sets of labels of at least ``threshold``, or 0.5, or of a rule;
+        ``allowed``, ``without`` and ``rule`` are those of ``predict``.
         """
         ranks = check_ranks(k)
         query = make_query(ranks[-1], normalize=normalize, search=search, beam=beam)
@@ -194,24 +194,41 @@ class Model(Predictor):
         }
 
     def explain(
-        self, X: Any, label: str | Sequence[str] | None = None, k: int = 3, deletions: int = 0
-    ) -> Explanation:
-        """Why a text or row has its labels: the k best, or those given.
+        self, X: Any, label: str | Sequence[str] | None = None, k: int | None = None, deletions: int = 0,
+        *, rule: Any = OF_MODEL,
+    ) -> Explanation:  # fmt: skip
+        """Why a text or row has its labels: the best k that ``predict`` gives, or those given.
 
         Of each label the shares of words or features in its probability, exact: they sum to log P(X) - log
-        P(empty document). And what each expert says: the path through a tree, similar training rows. With
-        ``deletions`` also so many words of a text that a label hangs on, by asking again without them.
+        P(empty document). And what each expert says: the path through a tree, similar training rows. Without
+        a k it is the first three. With ``deletions`` also so many words of a text that a label hangs on, by
+        asking again without them. ``rule`` is that of ``predict``.
         """
         given, rows = self._single(X)
         if label is None:
-            found = self.best(given, make_query(check_columns(k)), 1)[0][0]
-            ids = found[found >= 0].tolist()
+            ids = self._first(given, k, rule)[0]
         else:
-            ids = [self._label_id(label)] if isinstance(label, str) else list(map(self._label_id, label))
+            ids = self._given_labels(label, k)
         explained = self._explainer.explain(rows, self.features.text_of(X), ids)
         if deletions:
             self._delete_words(X, explained, deletions)
         return explained
+
+    def _given_labels(self, label: Any, k: int | None) -> list[int]:
+        if not isinstance(label, str) and not is_list(label):
+            raise ParameterError(
+                f"label must be a label or a list of labels, but is {show(label)}; or give k, how many"
+            )
+        if k is not None:
+            raise ParameterError(f"k={show(k)} has no effect where labels are given; give one of them")
+        return list(map(self._label_id, [label] if isinstance(label, str) else label))
+
+    def _first(self, given: SparseRows, k: int | None, rule: Any) -> tuple[list[int], list[float]]:
+        """The labels of a row that ``predict`` gives, the first k of them; without a k a few."""
+        asked = make_query(EXPLAINED if k is None else check_columns(k))
+        ids, probabilities, _ = self.best(given, self.ruled(asked, rule, is_usual=k is None), 1)
+        n = min(asked.k, int(np.count_nonzero(ids[0] >= 0)))
+        return ids[0, :n].tolist(), probabilities[0, :n].tolist()
 
     def _delete_words(self, X: Any, explained: Explanation, n: int) -> None:
         from labeltree.explain.deleting import check_deletions
@@ -220,11 +237,13 @@ class Model(Predictor):
         for found in explained.labels:
             found.deletions = self._explainer.delete(found, n)
 
-    def why_not(self, X: Any, label: str) -> WhyNot:
-        """Where on its way through a tree a label was lost, and to which words of a text or row."""
+    def why_not(self, X: Any, label: str, *, rule: Any = OF_MODEL) -> WhyNot:
+        """Where on its way through a tree a label was lost, and to which words of a text or row; and which
+        labels it has instead, by the ``rule`` of ``predict``."""
         given, rows = self._single(X)
         wanted = self._label_id(label)
-        instead = self.predict(given, 3, threads=1)[0]
+        names, (ids, probabilities) = self.label_names, self._first(given, None, rule)
+        instead = list(zip(map(names.__getitem__, ids), probabilities, strict=True))
         return self._explainer.why_not(rows, self.features.text_of(X), wanted, instead)
 
     def label(self, name: str) -> LabelCard:

@@ -34,7 +34,7 @@ from labeltree.query import (
     make_query,
     query_all,
 )
-from labeltree.wording import FIND_NAMES, did_you_mean, near_names
+from labeltree.wording import FIND_NAMES, did_you_mean
 
 if TYPE_CHECKING:
     from labeltree.explain.labels import LabelSearch
@@ -95,7 +95,8 @@ class Predictor:
     ) -> Answers:  # fmt: skip
         """For each text or row its most probable labels with their probabilities, best first.
 
-        At most ``k`` labels of at least ``threshold``; with k 0 or None and a threshold above 0 all.
+        At most ``k`` labels of at least ``threshold``; with k 0 or None and a threshold above 0 all, or as
+        many of them as a rule says.
         ``search="auto"`` is exact for nearly all rows; where a model is unsure among very many labels, it
         ends with the best of those found so far (:meth:`predict_arrays` tells where). ``"exact"`` always goes
         on to the end; ``"beam"`` opens only the ``beam`` (or 10) most probable nodes of each level, and may
@@ -223,11 +224,11 @@ class Predictor:
     def best(self, X: Any, query: Query, threads: int = 0) -> Found:
         """The best labels, of (n_rows, k), or as many columns as there are labels."""
         threads = check_threads(threads)
-        if query.rule is not None:
-            return as_columns(*self.decided(X, query, threads), query.k)
         n_most = self.n_labels if query.mask is None else max(1, query.mask.n_most)
         if query.k > n_most:  # there are no more, and their places would take memory
             query = query._replace(k=n_most)
+        if query.rule is not None:
+            return as_columns(*self.decided(X, query, threads), query.k)
         if query.mask is None:
             found = self._single_row.best(X, query)
             if found is not None:
@@ -295,11 +296,8 @@ class Predictor:
         ids = self.labels.ids(wanted)
         if len(ids) and ids.min() < 0:
             unknown = wanted[int(np.argmin(ids))]
-            near = near_names(unknown, self._label_search.near(unknown))
-            raise DataError(
-                f"label {show(unknown)} is not among the model's {self.n_labels} labels"
-                f"{did_you_mean(near) or FIND_NAMES}"
-            )
+            near = did_you_mean(self._label_search.near(unknown)) or FIND_NAMES
+            raise DataError(f"label {show(unknown)} is not among the model's {self.n_labels} labels{near}")
         return ids
 
     @functools.cached_property

@@ -41,6 +41,7 @@ class _Usual(int):
 
 
 USUAL_K = _Usual(5)
+EXPLAINED = 3  # labels, unless another number is asked for
 
 
 class Query(NamedTuple):

@@ -5,10 +5,13 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+import labeltree
 from labeltree import cli
 from labeltree.cli.explain import wants_colour
+from labeltree.decisions.rule import RankingRule
 
 LINES = "".join(
     f"__label__{label} {words}\n"
@@ -53,6 +56,23 @@ def test_json_has_an_object_for_each_line(
     assert lines[1]["unknown"] is True
 
 
+def test_labels_are_those_of_predict(
+    model: Path, questions: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """By the model's rule, or without it."""
+    tuned, path = labeltree.load(model), tmp_path / "tuned"
+    weight = np.array([1000.0 if name == "soup" else 1.0 for name in tuned.label_names], np.float32)
+    tuned.rule = RankingRule("p@1", 1, weight, np.full(3, 0.5, np.float32))
+    tuned.save(path)
+    for rule in (["--rule", "model"], ["--rule", "none"]):
+        assert cli.main(["predict", str(path), str(questions), *rule]) == 0
+        predicted = [line.split("\t")[::2] for line in capsys.readouterr().out.splitlines()]
+        assert cli.main(["explain", str(path), str(questions), "--json", *rule]) == 0
+        lines = [json.loads(line)["labels"] for line in capsys.readouterr().out.splitlines()]
+        assert [[found["label"] for found in line] for line in lines] == predicted
+        assert [line[0] for line in predicted] == ["bread" if rule[1] == "none" else "soup"] * 2
+
+
 def test_a_page_is_written(model: Path, questions: Path, capsys: pytest.CaptureFixture[str]) -> None:
     page = questions.with_suffix(".html")
     assert cli.main(["explain", str(model), str(questions), "--html", str(page)]) == 0
@@ -66,6 +86,8 @@ def test_a_page_is_written(model: Path, questions: Path, capsys: pytest.CaptureF
         (["--label", "bred"], 1, "did you mean 'bread'?"),
         (["--json", "--html", "x.html"], 2, "--json has no effect with --html"),
         (["-k", "0"], 2, "-k"),
+        (["--label", "bread", "-k", "7"], 2, "-k has no effect with --label"),
+        (["--label", "bread", "--rule", "none"], 2, "--rule none has no effect with --label"),
         (["--html", "no such folder/x.html"], 2, "does not exist"),
     ],
 )

@@ -239,7 +239,8 @@ def test_sets_are_the_best_of_all(key: str) -> None:
     [
         (csr_matrix([[0.5]]), "psp@1", "measure 'psp@1' needs a model"),
         (csr_matrix([[0.5]]), "precision>=0.9", "needs no decision"),
-        (csr_matrix([[1.5]]), "p@1", "from 0 to 1"),
+        (csr_matrix([[0.5, 0.0], [0.0, 1.5]]), "p@1", "row 1, column 1: 1.5 is no probability from 0 to 1"),
+        (csr_matrix([[np.nan]]), "p@1", "nan"),
         ([[0.5]], "p@1", "give a model and X"),
         (csr_matrix([[0.5]]), "what", "is not known"),
     ],
@@ -247,3 +248,17 @@ def test_sets_are_the_best_of_all(key: str) -> None:
 def test_wrong_calls_are_refused(given_to: Any, measure: str, message: str) -> None:
     with pytest.raises((DataError, ParameterError), match=message):
         labeltree.decide(given_to, measure=measure)
+
+
+def test_arrays_are_taken_as_they_come_from_a_model() -> None:
+    dense = np.array([[0.9, 0.2, 0.1], [0.8, 0.3, 0.0]], np.float32)
+    of_array = labeltree.decide(dense, measure="macro-f1@1")
+    assert np.array_equal(
+        of_array.toarray(), labeltree.decide(csr_matrix(dense), measure="macro-f1@1").toarray()
+    )
+
+
+def test_where_all_is_covered_rows_get_what_is_probable() -> None:
+    p = np.tile(np.float32([0.99, 0.4, 0.5]), (300, 1))
+    decided = labeltree.decide(csr_matrix(p), measure="coverage@1")
+    assert decided.sum() > 0.8 * 300

@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+import copy
+import gc
+import sys
+import threading
+import time
+import weakref
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +27,7 @@ from labeltree.decisions.rule import ExpectedRule, RankingRule, ThresholdRule
 from labeltree.errors import CorruptedModelError, DataError, ParameterError
 from labeltree.kernels.search.weighted import KNOTS
 from labeltree.model import Model
+from labeltree.query import make_query
 from labeltree.reference import search as reference
 
 TRAIN, TEST, MORE = make_toy(300), make_toy(60, seed=4), make_toy(200, seed=5)
@@ -143,6 +150,44 @@ def test_thresholds_are_exact(model: Model, at_least: int) -> None:
     assert max(len(row) for row in model.predict(TEST.texts, 1, rule=rule)) == 1
 
 
+def test_a_label_for_every_row_may_be_unproven(one_tree: Model, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where its search ends early; the answer then says so."""
+    monkeypatch.setattr("labeltree.query._BUDGET", 1)
+    monkeypatch.setattr("labeltree.query._BUDGET_PER_LABEL", 0)
+    plain = one_tree.predict_arrays(TEST.texts, 1, rule="none", return_exact=True)
+    assert not plain[2].all()
+    never = ThresholdRule("instance-f1", np.full(N_LABELS, 2.0, np.float32), 1)
+    hardly = ExpectedRule("instance-f1", np.full(N_LABELS, 1e-3, np.float32), np.zeros(N_LABELS, np.float32))
+    for rule in (never, hardly):
+        found = one_tree.predict_arrays(TEST.texts, 1, rule=rule, return_exact=True)
+        assert all(map(np.array_equal, found, plain))
+    assert one_tree.predict_arrays(TEST.texts, 1, rule=never, return_exact=True, search="exact")[2].all()
+
+
+def test_more_labels_than_there_are_take_no_memory(one_tree: Model) -> None:
+    mask = one_tree.mask(allowed=one_tree.label_names[:3])
+    for query, n_most in ((make_query(10**9), N_LABELS), (make_query(10**9)._replace(mask=mask), 3)):
+        ids, _, _ = one_tree.best(TEST.texts, one_tree.ruled(query, random_rule(0)))
+        assert ids.shape == (60, n_most)
+
+
+def test_a_threshold_beside_a_rule_is_refused(
+    one_tree: Model, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Sets are those of the rule: it would have no effect."""
+    with pytest.raises(ParameterError, match=r"threshold=0.3 has no effect by the model's rule"):
+        one_tree.test(TEST.texts, TEST.Y, rule=random_rule(0), threshold=0.3)
+    assert one_tree.test(TEST.texts, TEST.Y).threshold == 0.5
+    tuned, data = copy.copy(one_tree), tmp_path / "data.txt"
+    tuned.rule = random_rule(0)
+    tuned.save(tmp_path / "m")
+    data.write_text(write_fasttext(TEST))
+    asked = ["test", str(tmp_path / "m"), str(data), "--threshold", "0.3"]
+    assert cli.main(asked) == 2
+    assert "threshold=0.3 has no effect" in capsys.readouterr().err
+    assert cli.main([*asked, "--rule", "none"]) == 0
+
+
 def test_the_expected_f1_is_the_best(model: Model) -> None:
     """Of all numbers of labels that a row may get, surest first."""
     random = np.random.default_rng(2)
@@ -162,6 +207,63 @@ def test_the_expected_f1_is_the_best(model: Model) -> None:
     order = np.argsort(-marginals, axis=1)
     chosen = rule.choose(order, np.take_along_axis(marginals, order, 1))
     assert chosen.sum(axis=1).tolist() == [len(row) for row in found]
+
+
+def test_threads_with_other_masks_do_not_mix(one_tree: Model, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A rule is asked for all labels and for a mask's at once, and searches each in its own ensemble."""
+    made = list[Any]()
+
+    class Search:
+        def __init__(self, ensemble: Any, *_: Any) -> None:
+            self.ensemble = weakref.proxy(ensemble)
+            made.append(ensemble.allowed is None)
+
+    class Slow(RankingRule):
+        def __setattr__(self, name: str, value: Any) -> None:
+            """Another thread goes on after each change."""
+            super().__setattr__(name, value)
+            time.sleep(0)
+
+    monkeypatch.setattr("labeltree.decisions.rule.WeightedSearch", Search)
+    whole, query = one_tree._ensemble, make_query(3)
+    masked = one_tree.mask(allowed=one_tree.label_names[2:7]).restrict(whole)
+    rule, wrong, begin = Slow("p@3", 3, *random_rule(0).arrays), list[int](), threading.Barrier(2)
+
+    def ask(ensemble: Any) -> None:
+        begin.wait()
+        found = [rule._found_in(ensemble, query).ensemble for _ in range(2_000)]  # type: ignore[attr-defined]
+        wrong.append(sum(each.allowed is not ensemble.allowed for each in found))
+
+    threads = [threading.Thread(target=ask, args=(each,)) for each in (whole, masked)]
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    try:
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    finally:
+        sys.setswitchinterval(before)
+    assert wrong == [0, 0]
+    assert sorted(made) == [False, True]  # each once
+
+
+def test_what_an_ensemble_keeps_for_rules_is_bounded(one_tree: Model) -> None:
+    """And goes with it, without waiting for the collector."""
+    mask = one_tree.mask(allowed=one_tree.label_names[2:7])
+    wanted = one_tree.predict(TEST.texts, rule=random_rule(0), allowed=mask)
+    for seed in range(10):
+        one_tree.predict(TEST.texts, rule=random_rule(seed), allowed=mask)
+    kept = mask.restrict(one_tree._ensemble)._kept
+    assert len(kept) == 4
+    assert one_tree.predict(TEST.texts, rule=random_rule(0), allowed=mask) == wanted
+    searches = [weakref.ref(each) for each in kept.values()]
+    gc.disable()
+    try:
+        del mask, kept
+        assert [each() for each in searches] == [None] * 4
+    finally:
+        gc.enable()
 
 
 @pytest.mark.parametrize(
@@ -214,12 +316,30 @@ def test_rules_do_what_they_are_for(one_tree: Model) -> None:
         ("p@99999999", None, "at most 10"),
         ("precision>=1.5", None, "above 0 and at most 1"),
         ("precision>=0.9", 5, "has no k"),
+        (f"precision>=0.{'0' * 300}1", None, "above 0 and at most 1|longer than 200 characters"),
+        ("p", -3, "k must be a whole number of at least 1, or None, but is -3"),
+        ("p", 0, "k must be"),
+        ("p", 2.5, "k must be"),
+        ("p", True, "k must be"),
+        ("p", np.bool_(True), "k must be"),
+        ("p", "5", "k must be"),
+        ("p@2", 3, "measure 'p@2', but k is 3"),
+        ("p@2+psp", 3, "but k is 3"),
+        (f"{'9' * 400}*p@5", None, "a factor is above 1e"),
+        ("+".join(f"0.000123456*{key}@1000000" for key in RANKED_GOALS), None, "longer than 200 characters"),
     ],
 )
 def test_unknown_measures_are_refused(measure: Any, k: int | None, message: str) -> None:
     with pytest.raises(ParameterError, match=message):
         parse_goal(measure, k)
-    assert parse_goal("P", 3) == parse_goal("p@3")
+
+
+def test_measures_are_read() -> None:
+    assert parse_goal("P", 3) == parse_goal("p@3") == parse_goal("p@3", 3) == parse_goal("p", np.int64(3))
+    assert type(parse_goal("p", np.int64(3)).k) is int
+    assert parse_goal("p@5+p@5") == parse_goal("2*p@5")
+    assert parse_goal("micro-f1 + micro-f1").text == "2*micro-f1"
+    assert parse_goal("0.5*p@5+psp@5+0.5*p@5").terms == ((1.0, "p"), (1.0, "psp"))
 
 
 def test_bad_rules_are_refused(one_tree: Model) -> None:

@@ -54,6 +54,29 @@ def test_the_model_is_that_of_one_machine(kind: str, client: Any, tmp_path: Path
     assert (tmp_path / "found").read_bytes() == (tmp_path / "expected").read_bytes()
 
 
+@pytest.mark.parametrize("times", [1, 10])
+def test_the_threshold_is_left_to_the_data(times: int, client: Any, tmp_path: Path) -> None:
+    """As by the local estimator, but where rows are few; and `predict_topk` goes by probabilities."""
+    texts, labels = times * TEXTS, times * LABELS
+    rows = bag.from_sequence(zip(texts, labels, strict=True), npartitions=2)
+    found = DaskLabelTreeClassifier(client=client, work_dir=tmp_path, threshold="auto", k=3).fit(rows)
+    expected = labeltree.train(texts, labels, tune_for="micro-f1" if times > 1 else None)
+    expected.save(tmp_path / "expected")
+    found.model_.save(tmp_path / "found")
+    assert (tmp_path / "found").read_bytes() == (tmp_path / "expected").read_bytes()
+    assert (found.model_.rule is None) == (times == 1)
+    asked, local = bag.from_sequence(TEXTS[:9], npartitions=2), found.to_local()
+    assert found.predict_topk(asked).compute() == local.predict_topk(TEXTS[:9])
+    predicted = [sorted(local.classes_[row.indices]) for row in local.predict(TEXTS[:9])]
+    if times > 1:
+        assert predicted == [sorted(name for name, _ in row) for row in expected.predict(TEXTS[:9])]
+
+
+def test_what_prediction_would_refuse_is_told_before_training(client: Any) -> None:
+    with pytest.raises(ParameterError, match="threshold must be"):
+        DaskLabelTreeClassifier(client=client, threshold="atuo").fit("nowhere.txt")
+
+
 def test_predictions_are_those_of_the_local_estimator(client: Any) -> None:
     rows = bag.from_sequence(zip(TEXTS, LABELS, strict=True), npartitions=3)
     found = DaskLabelTreeClassifier(client=client).fit(rows)

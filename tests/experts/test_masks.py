@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import json
+import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +20,7 @@ import labeltree
 from labeltree import cli
 from labeltree.errors import DataError, ParameterError
 from labeltree.experts.masks import LabelMask
+from labeltree.features.strings import StringTable
 from labeltree.model import Model
 from labeltree.query import Query, query_all
 from labeltree.reference import search as reference
@@ -172,6 +175,51 @@ def test_nodes_without_allowed_labels_are_left_out() -> None:
     assert case_tree.most_below(np.array([1.0, 5.0, 2.0, 3.0])).tolist() == [5, 5, 3, 1, 5, 2, 3]
 
 
+def mask_of(labels: str) -> LabelMask:
+    return LabelMask(np.ones(len(labels), np.bool_), StringTable.from_strings([*labels]))
+
+
+def test_a_mask_is_of_its_models_labels() -> None:
+    """Other models of the same labels in the same order may use it, even at the same time."""
+    own, same, turned = (
+        labeltree.train(TRAIN.texts[::step], TRAIN.Y[::step], **MODELS["one tree"]) for step in (1, 1, -1)
+    )
+    assert turned.label_names != own.label_names
+    mask, wanted = own.mask(allowed=["topic-1"]), own.predict(TEST.texts, allowed=["topic-1"])
+    assert own.predict(TEST.texts, allowed=mask) == same.predict(TEST.texts, allowed=mask) == wanted
+    assert own.mask(allowed=mask) is mask
+    for ask in (turned.predict, turned.predict_arrays, lambda _, allowed: turned.mask(allowed)):
+        with pytest.raises(ParameterError, match="the mask is of another model"):
+            ask(TEST.texts, allowed=mask)
+
+
+def test_threads_with_other_models_do_not_mix() -> None:
+    class Slow(LabelMask):
+        def __setattr__(self, name: str, value: Any) -> None:
+            """Another thread goes on after each change."""
+            super().__setattr__(name, value)
+            time.sleep(0)
+
+    class Whole:
+        def restricted(self, _: Any) -> Any:
+            return self  # so that what comes out tells what went in
+
+    mask = Slow(np.ones(1, np.bool_), StringTable.from_strings(["a"]))
+    wrong, begin = [0, 0], threading.Barrier(2)
+
+    def ask(number: int) -> None:
+        own: Any = Whole()
+        begin.wait()
+        wrong[number] = sum(mask.restrict(own) is not own for _ in range(2_000))
+
+    threads = [threading.Thread(target=ask, args=(number,)) for number in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert wrong == [0, 0]
+
+
 @pytest.mark.parametrize(
     ("how", "message"),
     [
@@ -185,8 +233,9 @@ def test_nodes_without_allowed_labels_are_left_out() -> None:
         (dict(allowed=["topic-1"], without=["topic-1"]), "the mask allows no label"),
         (dict(allowed=[["topic-1"], "topic-1"]), "allowed, row 1: 'topic-1' is not a list"),
         (dict(allowed=[["topic-1"]]), "allowed has lists for 1 rows, but X has 40"),
-        (dict(allowed=LabelMask(np.ones(3, np.bool_))), "the mask is for 3 labels, but the model has 12"),
-        (dict(allowed=LabelMask(np.ones(12, np.bool_)), without=["topic-1"]), "without has no effect"),
+        (dict(allowed=mask_of("abc")), "the mask is for 3 labels, but the model has 12"),
+        (dict(allowed=mask_of("abcdefghijkl")), "the mask is of another model"),
+        (dict(allowed=mask_of("abcdefghijkl"), without=["topic-1"]), "without has no effect"),
     ],
 )
 def test_wrong_masks_are_refused(how: dict[str, Any], message: str) -> None:

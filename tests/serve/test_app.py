@@ -95,6 +95,14 @@ def test_rules() -> None:
         without = client.post("/v1/models/tuned/predict", json=asked | {"rule": "none"}).json()["results"]
         assert list(map(labels_of, without)) == tuned.predict(TEXTS[:3], rule="none")
         assert by_rule != without
+        for rule in ("model", "none"):
+            how = {"text": TEXTS[0], "rule": rule}
+            told = client.post("/v1/models/tuned/explain", json=how).json()["explanation"]
+            wanted = json.loads(json.dumps(tuned.explain(TEXTS[0], rule=rule).to_dict()))
+            assert told == wanted
+            told = client.post("/v1/models/tuned/why-not", json=how | {"label": "tea"}).json()["why_not"]
+            given = tuned.predict(TEXTS[:1], rule=rule)[0][:3]
+            assert [(found["label"], found["probability"]) for found in told["instead"]] == given
 
 
 def test_explanations(client: Any) -> None:
@@ -132,7 +140,9 @@ def test_only_so_much_is_explained(client: Any, path: str, asked: dict[str, Any]
 def test_searches_do_not_wait_for_explanations(monkeypatch: pytest.MonkeyPatch) -> None:
     may_end = threading.Event()
     model = labeltree.train(TEXTS, LABELS, max_leaves=2, threads=1)
-    monkeypatch.setattr(model, "explain", lambda *given: may_end.wait(60) and model.why_not("oven", "tea"))
+    monkeypatch.setattr(
+        model, "explain", lambda *given, **_: may_end.wait(60) and model.why_not("oven", "tea")
+    )
     with client_of({"text": model}) as client, ThreadPoolExecutor(1) as thread:
         explained = thread.submit(client.post, "/v1/models/text/explain", json={"text": "oven"})
         try:

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 import threading
+import time
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import pytest
 from support.serving import TEXTS, text_model
 
 pytest.importorskip("starlette", reason="no starlette: pip install 'labeltree[serve]'")
 
+from labeltree.decisions.rule import RankingRule
 from labeltree.errors import DataError
 from labeltree.serve.batching import Worker
 from labeltree.serve.predicting import question_of
@@ -182,6 +186,27 @@ def test_which_requests_are_short() -> None:
     assert not is_short(["a"], allowed=["tea"])
     served.is_quick = False
     assert not is_short(["a"])
+
+
+def test_the_check_warms_up_and_times_the_rule(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Or the event loop would wait for the first answer by it."""
+
+    class Slow(RankingRule):
+        def decide(self, *how: Any) -> Any:
+            time.sleep(0.01)
+            return super().decide(*how)
+
+    model = copy.copy(text_model())
+    arrays = np.ones(model.n_labels, np.float32), np.zeros(model.n_labels, np.float32)
+    model.rule = RankingRule("p@2", 2, *arrays)
+    served = Served("text", model, "1").check()
+    assert served.is_quick
+    monkeypatch.delattr("labeltree.decisions.rule.WeightedSearch")
+    found = question_of(served, PredictRequest(), TEXTS[:1]).answer([TEXTS[:1]])
+    assert len(found[0][0].labels) == 2
+    monkeypatch.undo()
+    model.rule = Slow("p@2", 2, *arrays)
+    assert not Served("text", model, "1").check().is_quick
 
 
 @pytest.mark.parametrize(

@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support.small_data import make_toy, with_effect
+from support.small_data import N_LABELS, make_toy, with_effect
 
 import labeltree
+from labeltree.decisions.rule import ExpectedRule, RankingRule, Rule, ThresholdRule
 from labeltree.errors import CorruptedModelError
 from labeltree.features.counting import MOST_IDF, inverse_document_frequency
 from labeltree.storage.container import read_model, write_model
@@ -167,3 +168,68 @@ def test_any_calibration_gives_probabilities(
         tensors["nodes.0.calibration"][:] = calibration
 
     check_probabilities(forge(files["sparse", "plt"], change, tmp_path / "forged.labeltree"))
+
+
+RULES: dict[str, Rule] = {
+    "ranking": RankingRule("p@3", 3, np.ones(N_LABELS, np.float32), np.zeros(N_LABELS, np.float32)),
+    "expected-f1": ExpectedRule("instance-f1", np.ones(N_LABELS, np.float32), np.zeros(N_LABELS, np.float32)),
+    "thresholds": ThresholdRule("macro-f1", np.full(N_LABELS, 0.5, np.float32)),
+}
+LINES = [("weight", -1.0), ("weight", -1e-30), ("weight", 1e7), ("summand", 1e7), ("summand", -1e7)]
+OF_RULES = [(kind, *each) for kind in ("ranking", "expected-f1") for each in LINES]
+OF_RULES += [("thresholds", "threshold", value) for value in (0.0, 1e-39, 1e-7, -0.5, 2.1)]
+OF_RULES += [
+    (kind, name, value)
+    for kind, rule in RULES.items()
+    for name in rule.tensor_names
+    for value in (HUGE, -HUGE, np.inf, -np.inf, np.nan)
+]
+
+
+@pytest.fixture(scope="module")
+def ruled(files: dict[tuple[str, str], Path], tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Good files by their kind of rule."""
+    folder, model = tmp_path_factory.mktemp("ruled"), labeltree.load(files["sparse", "plt"])
+    for kind, rule in RULES.items():
+        model.rule = rule
+        model.save(folder / kind)
+    return {kind: folder / kind for kind in RULES}
+
+
+@pytest.mark.parametrize(("kind", "name", "value"), OF_RULES)
+def test_numbers_of_rules_that_are_refused(
+    kind: str, name: str, value: float, ruled: dict[str, Path], tmp_path: Path
+) -> None:
+    def change(tensors: Tensors, _: dict[str, Any]) -> None:
+        tensors[f"rule.{name}"][-1] = value
+
+    assert f"rule.{name} has numbers that are not from" in refused(
+        forge(ruled[kind], change, tmp_path / "forged")
+    )
+
+
+@pytest.mark.parametrize("at_least", [True, 1.0, 2, -1, None, "1"])
+def test_numbers_of_labels_that_are_refused(at_least: Any, ruled: dict[str, Path], tmp_path: Path) -> None:
+    def change(_: Tensors, metadata: dict[str, Any]) -> None:
+        metadata["rule"]["at_least"] = at_least
+
+    assert "the rule gives at least" in refused(forge(ruled["thresholds"], change, tmp_path / "forged"))
+
+
+@pytest.mark.parametrize("kind", RULES)
+@pytest.mark.parametrize("place", [0, 1])
+def test_the_outermost_numbers_of_rules_give_probabilities(
+    kind: str, place: int, ruled: dict[str, Path], tmp_path: Path
+) -> None:
+    """Which constructors keep to, so that what was tuned can be loaded."""
+    wild = [np.where(np.arange(N_LABELS) % 2 == place, -HUGE, HUGE) for _ in RULES[kind].tensor_names]
+    with np.errstate(all="raise"):
+        rule: Any = type(RULES[kind])(*(("p@3", 3) if kind == "ranking" else ("x",)), *wild)
+
+    def change(tensors: Tensors, _: dict[str, Any]) -> None:
+        tensors.update(rule.tensors())
+
+    model = labeltree.load(forge(ruled[kind], change, tmp_path / "forged"))
+    with np.errstate(all="raise"):
+        answers = model.predict([*TOY.texts, ""], threads=1)
+    assert all(0.0 <= p <= 1.0 for row in answers for _, p in row)

@@ -62,6 +62,20 @@ def test_the_option_of_the_command(
     assert cli.main(["train", str(data), "--dry-run", "--tune-for", "micro-f1"]) == 2
 
 
+def test_a_goal_out_of_reach_costs_no_training(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The model is as it would be without the goal, and it is told of."""
+    random = np.random.default_rng(1)
+    texts = [" ".join(random.choice(list("abcdefgh"), 4)) for _ in range(400)]
+    data, out = tmp_path / "train.txt", tmp_path / "m"
+    lines = [f"__label__{random.integers(9)} {text}\n" for text in texts]
+    data.write_text("".join(lines))
+    assert cli.main(["train", str(data), "-o", str(out), "--tune-for", "precision>=0.99"]) == 0
+    assert "There is no rule: no threshold has a precision of 0.99" in capsys.readouterr().err
+    model = labeltree.load(out)
+    assert model.rule is None
+    assert len(model.predict(texts[:3], 2)) == 3
+
+
 def test_the_threshold_of_the_estimator() -> None:
     auto = LabelTreeClassifier(threshold="auto", **TREE).fit(TOY.texts, TOY.Y)
     assert auto.model_.rule is not None

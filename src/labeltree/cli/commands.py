@@ -81,8 +81,7 @@ def cli() -> None:
 @click.option(
     "--threshold",
     type=click.FloatRange(0, 1, min_open=True),
-    default=SET_THRESHOLD,
-    show_default=True,
+    show_default=f"{SET_THRESHOLD}, or what a rule says",
     help="Also score, as sets, all labels at least this probable.",
 )
 @click.option(
@@ -110,7 +109,7 @@ def test(
     data: str,
     ranks: tuple[int, ...],
     as_json: bool,
-    threshold: float,
+    threshold: float | None,
     per_label: Path | None,
     scorecard_file: Path | None,
     normalize: bool,
@@ -151,7 +150,7 @@ def test(
     "-k",
     type=click.IntRange(min=0),
     show_default="5, or what a rule says",
-    help="At most so many labels; 0: no limit.",
+    help="At most so many labels; 0: all above --threshold, or as many as a rule says.",
 )
 @click.option(
     "--threshold", type=click.FloatRange(0, 1), default=0.0, help="Only labels at least this probable."

@@ -18,11 +18,12 @@ from labeltree.cli.options import (
     model_argument,
     reading_options,
     refuse_beside,
+    rule_option,
     skip_option,
 )
 from labeltree.cli.steps import print_lines, report_skipped
 from labeltree.data.formats import Reading
-from labeltree.query import make_query
+from labeltree.query import OF_MODEL
 
 if TYPE_CHECKING:
     from labeltree.data.bad_lines import BadLines
@@ -35,7 +36,10 @@ if TYPE_CHECKING:
 @click.argument("input", default="-", metavar="[INPUT|-]")
 @click.option("--label", "labels", multiple=True, metavar="LABEL", help="Explain this label; repeatable.")
 @click.option(
-    "-k", type=click.IntRange(min=1), default=3, show_default=True, help="Or so many of the best labels."
+    "-k",
+    type=click.IntRange(min=1),
+    show_default="3, or fewer by a rule",
+    help="Or so many of the best labels.",
 )
 @click.option(
     "--deletions",
@@ -44,6 +48,7 @@ if TYPE_CHECKING:
     metavar="N",
     help="Also the N words that a label hangs on, and its probability without them.",
 )
+@rule_option
 @json_option
 @click.option("--html", type=OutputFile(), metavar="FILE", help="Write a page with the texts highlighted.")
 @reading_options
@@ -52,8 +57,9 @@ def explain(
     model: Path,
     input: str,
     labels: tuple[str, ...],
-    k: int,
+    k: int | None,
     deletions: int,
+    rule: str,
     as_json: bool,
     html: Path | None,
     reading: Reading,
@@ -67,13 +73,14 @@ def explain(
     if html is not None:
         refuse_beside("--html, which writes a file", {"--json": as_json})
         check_output(html, inputs=(model, input))
-    make_query(k)  # before the model is read
+    if labels:
+        refuse_beside("--label", {"-k": k, f"--rule {rule}": rule != OF_MODEL})
     from labeltree.data.bad_lines import BadLines
     from labeltree.explain.terminal import explanation_lines
     from labeltree.model import load
 
     loaded, bad_lines = load(model), BadLines(skip=skip_bad_lines)
-    how: dict[str, Any] = dict(label=labels or None, k=k, deletions=deletions)
+    how: dict[str, Any] = dict(label=labels or None, k=k, deletions=deletions, rule=rule)
     explained = _explanations(loaded, input, how, reading, bad_lines)
     if html is not None:
         _write_page(html, explained)

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 _MOST_PASSES = 50
 _LEAST_GAIN = 1e-6  # of the measure, by another pass
+_TIE = 1e-4  # of precision beside coverage
 _N_CANDIDATES = 100  # labels of a row, where a model gives them
 # Of rows that propose by the same counts: few, so that threads seldom wait for each other. With one block
 # decisions are as good too, but take up to twice as many passes, or more where many rows are alike.
@@ -40,8 +41,8 @@ def decide(model: Any, X: Any = None, *, measure: str, k: int | None = None, thr
     """The labels of all rows of ``X`` that are best together for a measure, such as ``macro-f1@5``.
 
     ``model`` is a model, and the answer like that of its ``predict``; or, without ``X``, it is a SciPy CSR
-    matrix of probabilities (n_rows, n_labels), and the answer one of those that are chosen. It is the same
-    for any number of ``threads`` (0: all CPUs).
+    matrix (or NumPy array) of probabilities (n_rows, n_labels), and the answer a CSR matrix of those that are
+    chosen. It is the same for any number of ``threads`` (0: all CPUs).
     """
     goal = parse_goal(measure, k)
     if goal.least_precision:
@@ -50,18 +51,37 @@ def decide(model: Any, X: Any = None, *, measure: str, k: int | None = None, thr
         )
     if hasattr(model, "predict_arrays"):
         return _decide_by_model(model, X, goal, threads)
-    if X is not None or not is_sparse(model):
-        raise DataError("give a model and X, or a SciPy CSR matrix of probabilities alone")
+    if X is not None:
+        raise DataError("X is for a model; probabilities are given alone")
     if any(key == "psp" for _, key in goal.terms):
         raise ParameterError(f"measure {show(measure)} needs a model, which knows how frequent labels are")
     from scipy.sparse import csr_matrix
 
-    rows = sparse_rows(model, int(model.shape[1]))
-    if len(rows.values) and not (rows.values.min() >= 0.0 and rows.values.max() <= 1.0):
-        raise DataError("probabilities must be from 0 to 1")
+    rows = _rows_of(model)
     chosen = choose_together(rows, _expected(rows), goal, threads=threads)
     shape = rows.n_rows, rows.n_columns
     return csr_matrix((chosen.values, chosen.indices, chosen.indptr), shape=shape)
+
+
+def _rows_of(marginals: Any) -> SparseRows:
+    """Probabilities as they were given, checked."""
+    from scipy.sparse import csr_matrix
+
+    if isinstance(marginals, np.ndarray) and marginals.ndim == 2 and marginals.dtype.kind in "fiub":
+        marginals = csr_matrix(marginals)
+    if not is_sparse(marginals):
+        raise DataError(
+            "give a model and X, or probabilities (n_rows, n_labels) alone, a SciPy CSR matrix or NumPy array"
+        )
+    rows = sparse_rows(marginals, int(marginals.shape[1]))
+    is_wrong = ~((rows.values >= 0.0) & (rows.values <= 1.0))
+    if is_wrong.any():
+        place = int(np.argmax(is_wrong))
+        row = int(np.searchsorted(rows.indptr, place, side="right")) - 1
+        raise DataError(
+            f"row {row}, column {rows.indices[place]}: {rows.values[place]:g} is no probability from 0 to 1"
+        )
+    return rows
 
 
 def _decide_by_model(model: Model, X: Any, goal: Goal, threads: int) -> Answers:
@@ -109,6 +129,8 @@ def choose_together(
     arrays = [read_only(array) for array in (rows.indptr, rows.indices, rows.values, taken)]
     candidates = Candidates(_longest(rows), *arrays)
     factors = {key: factor for factor, key in goal.terms}
+    if "coverage" in factors:  # where all that can be is covered, rows get what is probable
+        factors["p"] = factors.get("p", 0.0) + _TIE * factors["coverage"]
     weights = Weights(*(factors.get(key, 0.0) for key in ("macro-f1", "macro-precision", "coverage")))
     fixed = _fixed_lines(factors, rows, support, goal.k, inverse)
     with Pool(threads) as pool:
@@ -168,6 +190,7 @@ def _ascend(
     from labeltree.kernels.decisions.ascent import SUPPORT, Totals, Trade, count_choices, exchange, propose
 
     n_rows, n_labels, n_most = len(candidates.taken) - 1, len(support), candidates.longest
+    n_possible = int(np.count_nonzero(support))
     counts, lines = np.zeros((n_labels, 4)), np.zeros((n_labels, 2), np.float32)
     counts[:, SUPPORT], lines[:, 0] = support, 1.0
     choices = _best(candidates, lines, pool)  # to begin with: what is most probable
@@ -183,7 +206,7 @@ def _ascend(
         for block in row_slices(n_rows, _N_BLOCKS):
             pool.map(propose_part, _parts(block, pool.threads))
             gained += exchange(candidates, proposed, block.start, block.stop, weights, totals, room, choices)
-        if gained <= _LEAST_GAIN * n_labels:
+        if gained <= _LEAST_GAIN * n_possible:
             break
     return choices
 

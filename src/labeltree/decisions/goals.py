@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from labeltree.errors import ParameterError, show
+from labeltree.parameter import plain
 from labeltree.query import MOST_RANKS
 
 Floats = NDArray[np.float64]
+MOST_TEXT = 200  # characters of a measure
+_MOST_FACTOR = 1e6
 SET_GOALS = ("micro-f1", "macro-f1", "instance-f1", "hamming")
 PRECISION_GOAL = "precision"
 _TERM = re.compile(r"(?:(\d+(?:\.\d*)?|\.\d+)\*)?([a-z][a-z0-9-]*)(?:@(\d{1,9}))?")
@@ -105,35 +108,52 @@ class Goal(NamedTuple):
         return sum(f * a for f, (a, _) in parts), sum(f * b for f, (_, b) in parts)  # type: ignore[return-value]
 
 
-def parse_goal(text: str, k: int | None = None) -> Goal:
+def parse_goal(text: str, k: Any = None) -> Goal:
     """``macro-f1``, ``psp@5``, ``0.8*p@5+0.2*macro-f1@5``, ``precision>=0.9``; ``k`` where no @ says it."""
-    plain = text.replace(" ", "").lower() if isinstance(text, str) else ""
-    least = _LEAST.fullmatch(plain)
-    if least is not None:
-        if k is not None or not 0.0 < float(least[1]) <= 1.0:
-            raise ParameterError(f"measure {show(text)}: a precision is above 0 and at most 1, and has no k")
-        return Goal(plain, ((1.0, PRECISION_GOAL),), 0, float(least[1]))
-    terms, ranks = [], set()
-    for part in plain.split("+"):
+    given = text.replace(" ", "").lower() if isinstance(text, str) else ""
+    k = plain(k)
+    if k is not None and (type(k) is not int or k < 1):
+        raise ParameterError(f"k must be a whole number of at least 1, or None, but is {show(k)}")
+    least = _LEAST.fullmatch(given)
+    goal = _of_terms(text, given, k) if least is None else _of_precision(text, given, float(least[1]), k)
+    if len(goal.text) > MOST_TEXT:
+        raise ParameterError(f"measure {show(text)} is longer than {MOST_TEXT} characters; round its factors")
+    return goal
+
+
+def _of_precision(text: str, given: str, least: float, k: int | None) -> Goal:
+    if k is not None or not 0.0 < least <= 1.0:
+        raise ParameterError(f"measure {show(text)}: a precision is above 0 and at most 1, and has no k")
+    return Goal(given, ((1.0, PRECISION_GOAL),), 0, least)
+
+
+def _of_terms(text: str, given: str, k: int | None) -> Goal:
+    """Of a mixture, or of one measure."""
+    factors, ranks = dict[str, float](), set[int]() if k is None else {k}
+    for part in given.split("+"):
         found = _TERM.fullmatch(part)
         if found is None or found[2] not in {*RANKED_GOALS, *SET_GOALS}:
             raise ParameterError(f"measure {show(text)} is not known; {_known_goals()}")
-        terms.append((float(found[1] or 1.0), found[2]))
+        factors[found[2]] = factors.get(found[2], 0.0) + float(found[1] or 1.0)
         ranks.add(int(found[3]) if found[3] else k or 0)
-    (rank, *others) = ranks
-    if others or rank > MOST_RANKS:
-        raise ParameterError(f"measure {show(text)}: all parts of a mixture need the same k of at most 10^6")
-    keys = [key for _, key in terms]
+    if len(ranks) > 1 or max(ranks) > MOST_RANKS:
+        beside = "" if k is None else f", but k is {k}"
+        raise ParameterError(
+            f"measure {show(text)}{beside}: all parts of a mixture need the same k of at most 10^6"
+        )
+    (rank,) = ranks
     possible = RANKED_GOALS if rank else SET_GOALS
-    if any(key not in possible for key in keys) or (not rank and len(terms) > 1):
+    if any(key not in possible for key in factors) or (not rank and len(factors) > 1):
         raise ParameterError(
             f"measure {show(text)} cannot be had {'at' if rank else 'without'} k; {_known_goals()}"
         )
-    if not any(factor for factor, _ in terms):
+    if not any(factors.values()):
         raise ParameterError(f"measure {show(text)}: all its parts count 0")
+    if max(factors.values()) > _MOST_FACTOR:
+        raise ParameterError(f"measure {show(text)}: a factor is above {_MOST_FACTOR:g}; they are relative")
     at = f"@{rank}" if rank else ""
-    said = "+".join(f"{key}{at}" if factor == 1.0 else f"{factor:g}*{key}{at}" for factor, key in terms)
-    return Goal(said, tuple(terms), rank)
+    said = [f"{key}{at}" if factor == 1.0 else f"{factor:g}*{key}{at}" for key, factor in factors.items()]
+    return Goal("+".join(said), tuple((factor, key) for key, factor in factors.items()), rank)
 
 
 def _known_goals() -> str:

@@ -12,6 +12,7 @@ from labeltree.decisions.goals import PRECISION_GOAL, Goal
 from labeltree.metrics.measures import evaluate_sets, propensities
 
 _USUAL_PART = 0.25
+_MOST_SCALE = 5.0  # from few rows nothing is known of very many
 _BLOCK = 10  # rows that stand together are often alike: they go to the same half
 
 
@@ -38,10 +39,13 @@ class Judged(NamedTuple):
 
     def halves(self) -> list[tuple[Judged, Judged]]:
         """Each half of the rows, to fit something to, with the other one, to judge it by."""
+        first, second = (self.part(rows) for rows in self.rows_of_halves())
+        return [(first, second), (second, first)]
+
+    def rows_of_halves(self) -> list[NDArray[np.int64]]:
         rows = np.arange(self.n_rows)
         half = (rows // _BLOCK if self.n_rows >= 4 * _BLOCK else rows) % 2
-        parts = [self.part(np.flatnonzero(half == side)) for side in (0, 1)]
-        return [(parts[0], parts[1]), (parts[1], parts[0])]
+        return [np.flatnonzero(half == side) for side in (0, 1)]
 
     @property
     def n_rows(self) -> int:
@@ -54,12 +58,12 @@ class Judged(NamedTuple):
     @property
     def scale(self) -> float:
         """How many times as many rows as these there are where labels are given: at least a fourth of the
-        training rows, as in usual test sets.
+        training rows, as in usual test sets, if that is not too many more.
 
         It matters to measures of labels that have few rows: of a label with one row nothing is lost by giving
         it to ten others in vain unless it is found; of one with a hundred, all that is found.
         """
-        return max(1.0, _USUAL_PART * self.n_examples / max(1, self.n_rows))
+        return min(max(1.0, _USUAL_PART * self.n_examples / max(1, self.n_rows)), _MOST_SCALE)
 
     def scores(self, chosen: NDArray[np.bool_], k: int) -> dict[str, float]:
         """The measures of chosen labels, k of each row or any number."""

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labeltree.data.rows import SparseRows, keep_entries, pointers, take_rows
+from labeltree.decisions.goals import MOST_TEXT
 from labeltree.errors import CorruptedModelError, ParameterError, show
 from labeltree.experts.by_rows import best_of_rows
 from labeltree.experts.ensemble import Ensemble
@@ -19,10 +20,12 @@ from labeltree.features.strings import StringTable
 from labeltree.query import ALL, NO_BEAM, Query
 from labeltree.storage.tensors import take_tensor
 
-_MOST_TEXT = 200  # characters of a measure
+# Numbers that can be reckoned with: of probabilities and bounds that follow from them no sum is infinite.
+_LARGEST, _LEAST_THRESHOLD, _MOST_THRESHOLD = np.float32(1e6), np.float32(1e-6), np.float32(2.0)
 # Of labels that are less probable there are very many, of which hardly any is right; but where rare ones have
 # great weights, many of those that a rule gives would come from among them. They take long to find, too.
 _LEAST_PROBABILITY, _LEAST_SHARE, _LEAST_RANKED = 0.05, 0.05, 0.03
+_RANGES_OF_LINES = ((np.float32(0.0), _LARGEST), (-_LARGEST, _LARGEST))  # weights and summands
 
 # Labels of each row in order, with their probabilities; and whether they are proven to be what the rule says.
 Decided = tuple[SparseRows, NDArray[np.bool_]]
@@ -31,11 +34,11 @@ Decided = tuple[SparseRows, NDArray[np.bool_]]
 class Rule(ABC):
     """Says for rows which labels they get, best first."""
 
-    _search: tuple[Ensemble, WeightedSearch] | None = None
     labels: StringTable | None = None  # of the model that it was tuned for
 
     kind: ClassVar[str]  # in the model file
     tensor_names: ClassVar[tuple[str, ...]]
+    ranges: ClassVar[tuple[tuple[np.float32, np.float32], ...]]  # of the tensors' numbers
     wanted: ClassVar[Wanted]  # labels
     measure: str  # that it was tuned for
     k: int  # labels of a row; ALL: as many as are worth it
@@ -44,6 +47,10 @@ class Rule(ABC):
     @abstractmethod
     def arrays(self) -> tuple[NDArray[np.float32], ...]:
         """(n_labels,) each, by the names of the tensors."""
+
+    def _within(self, *arrays: NDArray[np.float32]) -> tuple[NDArray[np.float32], ...]:
+        """No further than a file may go: what is beyond says the same."""
+        return tuple(np.clip(array, *range) for array, range in zip(arrays, self.ranges, strict=True))
 
     @abstractmethod
     def decide(self, ensemble: Ensemble, rows: SparseRows, query: Query, threads: int) -> Decided:
@@ -60,23 +67,17 @@ class Rule(ABC):
         return weight, summand
 
     def _found_in(self, ensemble: Ensemble, query: Query) -> WeightedSearch:
-        """The search by the rule, which is kept for the next time."""
+        """The search by the rule, which is kept with the ensemble for the next time."""
         if query.beam != NO_BEAM:
             raise ParameterError("a rule has no effect with search=beam: use another search, or rule none")
-        if self._search is None or self._search[0] is not ensemble:
-            self._search = ensemble, WeightedSearch(ensemble, *self._worth(), self.wanted)
-        return self._search[1]
+        return ensemble.kept(self, lambda: WeightedSearch(ensemble, *self._worth(), self.wanted))
 
     def check_labels(self, labels: StringTable) -> None:
         """Refuse a model of other labels, or of the same in another order."""
         n_own = len(self.arrays[0])
         if n_own != len(labels):
             raise ParameterError(f"the rule is of a model of {n_own} labels, but this has {len(labels)}")
-        own = self.labels
-        if own is None or own is labels:
-            return
-        (own_bytes, own_ends), (other_bytes, other_ends) = own.tensors(), labels.tensors()
-        if not (np.array_equal(own_bytes, other_bytes) and np.array_equal(own_ends, other_ends)):
+        if self.labels is not None and not self.labels.is_same(labels):
             raise ParameterError("the rule is of another model, whose labels are others; tune this one")
 
     def metadata(self) -> dict[str, Any]:
@@ -93,13 +94,14 @@ class RankingRule(Rule):
     left are for the most probable ones of all others.
     """
 
-    kind, tensor_names = "ranking", ("weight", "summand")
+    kind, tensor_names, ranges = "ranking", ("weight", "summand"), _RANGES_OF_LINES
     wanted = Wanted(_LEAST_RANKED, 0.0, is_filled=True)
 
     def __init__(
         self, measure: str, k: int, weight: NDArray[np.float32], summand: NDArray[np.float32]
     ) -> None:
-        self.measure, self.k, self.weight, self.summand = measure, k, weight, summand
+        self.measure, self.k = measure, k
+        self.weight, self.summand = self._within(weight, summand)
 
     @property
     def arrays(self) -> tuple[NDArray[np.float32], ...]:
@@ -126,10 +128,12 @@ class ThresholdRule(Rule):
     """All labels of at least their threshold; and at least so many."""
 
     kind, tensor_names, k = "thresholds", ("threshold",), ALL
+    ranges = ((_LEAST_THRESHOLD, _MOST_THRESHOLD),)
     wanted = Wanted(least=1.0 - 1e-5)  # of a threshold: a bit less, as values are rounded
 
     def __init__(self, measure: str, threshold: NDArray[np.float32], at_least: int = 0) -> None:
-        self.measure, self.threshold, self.at_least = measure, threshold, at_least
+        self.measure, self.at_least = measure, at_least
+        (self.threshold,) = self._within(threshold)
 
     @property
     def arrays(self) -> tuple[NDArray[np.float32], ...]:
@@ -147,7 +151,7 @@ class ThresholdRule(Rule):
         least = np.maximum(self.threshold, query.threshold)
         found = keep_entries(found, found.values >= least[found.indices])
         if self.at_least:
-            found = _with_best(found, ensemble, rows, query, threads)
+            found, is_exact = _with_best((found, is_exact), ensemble, rows, query, threads)
         order = np.lexsort((found.indices, -found.values, rows_of(found)))
         found = found._replace(indices=found.indices[order], values=found.values[order])
         places = np.arange(len(order)) - np.repeat(found.indptr[:-1], np.diff(found.indptr))
@@ -171,10 +175,12 @@ class ExpectedRule(Rule):
     """
 
     kind, tensor_names, k = "expected-f1", ("weight", "summand"), ALL
+    ranges = _RANGES_OF_LINES
     wanted = Wanted(_LEAST_PROBABILITY, _LEAST_SHARE)
 
     def __init__(self, measure: str, weight: NDArray[np.float32], summand: NDArray[np.float32]) -> None:
-        self.measure, self.weight, self.summand = measure, weight, summand
+        self.measure = measure
+        self.weight, self.summand = self._within(weight, summand)
 
     @property
     def arrays(self) -> tuple[NDArray[np.float32], ...]:
@@ -183,7 +189,7 @@ class ExpectedRule(Rule):
     def decide(self, ensemble: Ensemble, rows: SparseRows, query: Query, threads: int) -> Decided:
         asked = query._replace(k=ALL, is_bounded=False)
         found, is_exact = self._found_in(ensemble, query).all(rows, asked, threads)
-        found = _with_best(found, ensemble, rows, query, threads)
+        found, is_exact = _with_best((found, is_exact), ensemble, rows, query, threads)
         shares = self._shares(found.indices, found.values)
         taken = expected_best(found.indptr, shares, query.k, _LEAST_SHARE)
         return keep_entries(found, taken & (found.values >= query.threshold)), is_exact
@@ -228,26 +234,27 @@ def rows_of(found: SparseRows) -> NDArray[np.int64]:
     return np.repeat(np.arange(found.n_rows), np.diff(found.indptr))
 
 
-def _with_best(
-    found: SparseRows, ensemble: Ensemble, rows: SparseRows, query: Query, threads: int
-) -> SparseRows:
-    """With the most probable label of rows that have none."""
+def _with_best(decided: Decided, ensemble: Ensemble, rows: SparseRows, query: Query, threads: int) -> Decided:
+    """With the most probable label of rows that have none, which may not be proven to be that."""
+    found, is_exact = decided
     lengths = np.diff(found.indptr)
     empty = np.flatnonzero(lengths == 0)
     if not len(empty):
-        return found
+        return decided
     part = SparseRows(*take_rows(rows[:3], empty), rows.n_columns)
-    ids, probabilities, _ = best_of_rows(ensemble, part, query._replace(k=1, beam=NO_BEAM), threads)
+    ids, probabilities, is_best = best_of_rows(ensemble, part, query._replace(k=1, beam=NO_BEAM), threads)
+    is_exact[empty] &= is_best
     is_found = ids[:, 0] >= 0
     empty, ids, probabilities = empty[is_found], ids[is_found, 0], probabilities[is_found, 0]
     lengths[empty] = 1
     places = found.indptr[empty]
-    return SparseRows(
+    with_best = SparseRows(
         pointers(lengths),
         np.insert(found.indices, places, ids),
         np.insert(found.values, places, probabilities),
         found.n_columns,
     )
+    return with_best, is_exact
 
 
 def as_columns(decided: SparseRows, is_exact: NDArray[np.bool_], k: int) -> Found:
@@ -274,22 +281,32 @@ def rule_from_saved(metadata: Any, tensors: Mapping[str, NDArray], n_labels: int
     if metadata is None:
         return None
     kind, measure, k = metadata["kind"], metadata["measure"], metadata["k"]
-    is_text = isinstance(measure, str) and len(measure) <= _MOST_TEXT and measure.isprintable()
+    is_text = isinstance(measure, str) and len(measure) <= MOST_TEXT and measure.isprintable()
     if not is_text or type(k) is not int or not 0 <= k <= 1_000_000:
         raise CorruptedModelError(f"the rule is {show(metadata)}, which names no measure and k")
     names = {each.kind: each for each in (RankingRule, ThresholdRule, ExpectedRule)}
     if kind not in names:
         raise CorruptedModelError(f"the rule is of kind {show(kind)}, which is none of {', '.join(names)}")
     arrays = [
-        take_tensor(tensors, f"rule.{name}", np.float32, (n_labels,)) for name in names[kind].tensor_names
+        _saved_array(tensors, names[kind], number, n_labels) for number in range(len(names[kind].ranges))
     ]
-    if not all(np.all(np.isfinite(array)) for array in arrays) or arrays[0].min() < 0.0:
-        raise CorruptedModelError("the rule has numbers that are not finite, or weights below 0")
     if names[kind] is RankingRule:
         return RankingRule(measure, max(k, 1), *arrays)
     if names[kind] is ExpectedRule:
         return ExpectedRule(measure, *arrays)
     at_least = metadata["at_least"]
-    if at_least not in (0, 1) or not arrays[0].min() > 0.0:
-        raise CorruptedModelError("the rule has thresholds that are not above 0")
+    if type(at_least) is not int or at_least not in (0, 1):
+        raise CorruptedModelError(
+            f"the rule gives at least {show(at_least)} labels, which is neither 0 nor 1"
+        )
     return ThresholdRule(measure, arrays[0], at_least)
+
+
+def _saved_array(
+    tensors: Mapping[str, NDArray], kind: type[Rule], number: int, n_labels: int
+) -> NDArray[np.float32]:
+    name, (least, most) = f"rule.{kind.tensor_names[number]}", kind.ranges[number]
+    array = take_tensor(tensors, name, np.float32, (n_labels,))
+    if not np.all((array >= least) & (array <= most)):  # nor what is no number
+        raise CorruptedModelError(f"{name} has numbers that are not from {least:g} to {most:g}")
+    return array

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -21,6 +23,10 @@ _STEPS = 12  # by which that is found
 _OF_OTHERS = 0.6  # how much labels follow others: less, and those of few rows follow chance
 
 
+# A rule for a goal, fitted to rows, for so many times as many of them.
+Fit = Callable[[Goal, Judged, float], Rule]
+
+
 class UnreachableGoal(ParameterError):
     """Nothing that could be given is good enough."""
 
@@ -29,26 +35,28 @@ def fit_sets(goal: Goal, rows: Judged, scale: float) -> Rule:
     """The rule that is best for a goal without k."""
     n = max(1, int(np.count_nonzero((rows.probabilities >= _LEAST_THRESHOLD).any(axis=0))))
     rows = rows._replace(ids=rows.ids[:, :n], probabilities=rows.probabilities[:, :n], hits=rows.hits[:, :n])
-    key = goal.terms[0][1]
     if goal.least_precision:
         return ThresholdRule(goal.text, _same(rows, _precise_threshold(goal.least_precision, rows)))
-    tried: list[Rule] = [_single_threshold(goal, rows)]
-    if key == "macro-f1":  # judged by these rows, but for as many as there will be
-        tried.append(ThresholdRule(goal.text, _thresholds_of_labels(rows, 1.0)))
-    if key == "instance-f1":
-        tried.append(_expected(goal, rows))
-    values = [rows.value(goal, rule.choose(rows.ids, rows.probabilities)) for rule in tried]
-    best = int(np.argmax(values))
-    if key == "macro-f1" and best:
-        return ThresholdRule(goal.text, _thresholds_of_labels(rows, scale))
-    return tried[best]
+    kinds: list[Fit] = [_single_threshold, *_OTHER_KINDS.get(goal.terms[0][1], ())]
+    return kinds[_best_for_others(goal, rows, kinds)](goal, rows, scale)
+
+
+def _best_for_others(goal: Goal, rows: Judged, kinds: Sequence[Fit]) -> int:
+    """Which kind of rule is best for rows that it is not fitted to."""
+    if len(kinds) == 1:
+        return 0
+    values = np.zeros(len(kinds))
+    for own, others in rows.halves():
+        fitted = [fit(goal, own, 1.0) for fit in kinds]
+        values += [others.value(goal, rule.choose(others.ids, others.probabilities)) for rule in fitted]
+    return int(np.argmax(values))
 
 
 def _same(rows: Judged, threshold: float) -> NDArray[np.float32]:
     return np.full(rows.n_labels, max(threshold, _LEAST_THRESHOLD), np.float32)
 
 
-def _single_threshold(goal: Goal, rows: Judged) -> Rule:
+def _single_threshold(goal: Goal, rows: Judged, scale: float) -> Rule:
     """The best of some thresholds for all labels, with and without a label for every row."""
     choices = (0,) if goal.terms[0][1] in ("hamming", "macro-f1", "micro-f1") else (0, 1)
     tried = [
@@ -74,12 +82,17 @@ def _precise_threshold(least: float, rows: Judged) -> float:
     return float(values[good[-1]])
 
 
-def _expected(goal: Goal, rows: Judged) -> Rule:
+def _expected(goal: Goal, rows: Judged, scale: float) -> Rule:
     """By what F1 each row is expected to have."""
     found = recalibrate(rows)
     shares = sigmoid(found.log_odds(rows.probabilities, rows.label_counts[rows.ids]))
     slope, intercept = straight_lines(rows, shares)
     return ExpectedRule(goal.text, slope.astype(np.float32), intercept.astype(np.float32))
+
+
+def _own_thresholds(goal: Goal, rows: Judged, scale: float) -> Rule:
+    """One for each label."""
+    return ThresholdRule(goal.text, _thresholds_of_labels(rows, scale))
 
 
 def _thresholds_of_labels(rows: Judged, scale: float) -> NDArray[np.float32]:
@@ -121,3 +134,7 @@ def _shifts(
         curvature = sums_of_labels(ids, share * (1.0 - share), n_labels) + 1.0 / _VARIANCE
         shift += np.clip(slope / curvature, -1.0, 1.0)
     return shift
+
+
+# Beside one threshold for all labels.
+_OTHER_KINDS: dict[str, tuple[Fit, ...]] = {"macro-f1": (_own_thresholds,), "instance-f1": (_expected,)}

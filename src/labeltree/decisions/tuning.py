@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labeltree.decisions.fitting import N_CANDIDATES, fit_rule
-from labeltree.decisions.goals import Goal
+from labeltree.decisions.goals import PRECISION_GOAL, Goal
 from labeltree.decisions.judged import Judged
 from labeltree.decisions.rule import Rule, best_of_columns
 from labeltree.decisions.thresholds import UnreachableGoal
@@ -37,34 +37,45 @@ _SHOWN_OF_SETS = (
 class Tuned(NamedTuple):
     """A rule, and measures of the plain answer and of the rule on rows that it was not fitted to."""
 
-    rule: Rule
+    rule: Rule | None  # None where nothing is good enough
     plain: dict[str, float]
     tuned: dict[str, float]
     title: str  # of the plain answer
     goal: Goal
+    failure: str = ""  # why there is no rule
 
     def lines(self) -> list[str]:
         """A table, in percent."""
-        keys = _SHOWN if self.rule.k else _SHOWN_OF_SETS
+        if self.rule is None:
+            return []
+        keys: tuple[str, ...] = _SHOWN if self.goal.k else _SHOWN_OF_SETS
+        keys += tuple(key for _, key in self.goal.terms if key not in (*keys, PRECISION_GOAL))
         sides = self.plain, self.tuned
         body = []
         if len(self.goal.terms) > 1:
             body.append([self.goal.text, *(f"{100 * self.goal.value(side):.4g}" for side in sides)])
         body += [
             [
-                key + (f"@{self.rule.k}" if self.rule.k else ""),
+                key + (f"@{self.goal.k}" if self.goal.k else ""),
                 *(f"{100 * side[key]:.4g}" for side in sides),
             ]
             for key in keys
         ]
-        return align([["on rows it was not fitted to", self.title, self.rule.measure], *body])
+        return align([["on rows it was not fitted to", self.title, self.goal.text], *body])
 
     def notices(self) -> list[str]:
         """What to know before it is used."""
         least = self.goal.least_precision
+        if self.rule is None:
+            return [f"There is no rule: {self.failure}."]
         if least:
             reached = self.tuned["micro-precision"]
-            is_short = 0.0 < reached < least
+            if reached == 0.0:
+                return [
+                    "Half of the rows are not enough to judge it by: the rule is fitted to all of them. More "
+                    "rows to tune on would show more."
+                ]
+            is_short = reached < least
             said = f"a precision of {reached:.1%}, below {least:.1%}: more rows to tune on would show more"
         else:
             is_short = self.goal.value(self.tuned) < self.goal.value(self.plain)
@@ -80,7 +91,8 @@ def tune_rule(model: Model, data: DataSet, goal: Goal, threads: int) -> Tuned:
     hits, counts = Matched(ids, data.labels, (n_most,)).hits, model.label_counts
     judged = Judged(ids, probabilities, hits, data.labels, counts, counts, model.n_examples)
     tuned = tune_judged(goal, judged)
-    tuned.rule.labels = model.labels
+    if tuned.rule is not None:
+        tuned.rule.labels = model.labels
     return tuned
 
 
@@ -102,22 +114,18 @@ def n_candidates(goal: Goal, n_labels: int) -> int:
 
 def tune_judged(goal: Goal, rows: Judged) -> Tuned:
     """Fit a rule to all rows; and to one half each, to see what it gives the other."""
-    plain = _mean([others.scores(_plain(goal, others), goal.k) for _, others in rows.halves()])
-    tuned = _mean([_scores_of_others(goal, own, others) for own, others in rows.halves()])
+    return judge_tuning(goal, rows)._replace(rule=fit_rule(goal, rows))
+
+
+def judge_tuning(goal: Goal, rows: Judged) -> Tuned:
+    """What rules give to each half of the rows that are fitted to the other: for as many rows as that has."""
+    chosen = np.zeros(rows.ids.shape, np.bool_)
+    for (own, others), places in zip(rows.halves(), reversed(rows.rows_of_halves()), strict=True):
+        with suppress(UnreachableGoal):  # what half of the rows cannot show, all may: nothing is given
+            chosen[places] = fit_rule(goal, own, 1.0).choose(others.ids, others.probabilities)
+    plain, tuned = rows.scores(_plain(goal, rows), goal.k), rows.scores(chosen, goal.k)
     title = f"top {goal.k}" if goal.k else f"p>={SET_THRESHOLD:g}"
-    return Tuned(fit_rule(goal, rows), plain, tuned, title, goal)
-
-
-def _scores_of_others(goal: Goal, own: Judged, others: Judged) -> dict[str, float]:
-    """Of a rule that is fitted to half of the rows, on the other half."""
-    chosen = np.zeros(others.ids.shape, np.bool_)
-    with suppress(UnreachableGoal):  # what half of the rows cannot show, all of them may: nothing is given
-        chosen = fit_rule(goal, own, 1.0).choose(others.ids, others.probabilities)
-    return others.scores(chosen, goal.k)
-
-
-def _mean(scores: list[dict[str, float]]) -> dict[str, float]:
-    return {key: sum(each[key] for each in scores) / len(scores) for key in scores[0]}
+    return Tuned(None, plain, tuned, title, goal)
 
 
 def _plain(goal: Goal, rows: Judged) -> NDArray[np.bool_]:

@@ -72,18 +72,20 @@ class DaskLabelTreeClassifier:
 
         ``how`` goes to :func:`labeltree.train`, such as ``preset="fast"`` or ``callback=``.
         """
-        client, folder = self.client_, self._folder()
         local = LabelTreeClassifier(**self.parameters)
+        local.check_settings()
+        client, folder = self.client_, self._folder()
         if are_files(X):
             files = find_files(X)
             columns: dict[str, Any] = {"text_column": text_column, "labels_column": labels_column}
         else:
             files, columns = _write_partitions(client, X, y, (text_column, labels_column), folder), {}
             columns["format"] = "jsonl"
-        self.model_ = train(
-            [Path(file) for file in files], work_dir=folder / "work", client=client,
+        training = partial(
+            train, [Path(file) for file in files], work_dir=folder / "work", client=client,
             threads=local.threads, **columns, **local.given_parameters(), **how,
         )  # fmt: skip
+        self.model_ = training() if "tune_for" in how else local.train_by(training)
         self.model_.save(folder / _MODEL)
         return self
 
@@ -190,7 +192,8 @@ def _tag(path: str, k: int, text_column: str, part: Any) -> Any:
     texts = list(part[text_column] if is_frame else part)
     if not is_frame and texts and isinstance(texts[0], Mapping):
         texts = [row[text_column] for row in texts]
-    found = [[label for label, _ in row] for row in model.predict(texts, k, threads=1)] if texts else []
+    answers = model.predict(texts, k, rule="none", threads=1) if texts else []
+    found = [[label for label, _ in row] for row in answers]
     if hasattr(part, "index") and hasattr(part, "iloc"):
         series = type(part.iloc[:0, 0] if is_frame else part)  # of pandas, which need not be imported
         return series(found, index=part.index, name="labels", dtype=object)

@@ -6,8 +6,9 @@ Most experts, such as trees, can only be searched; some list all labels that are
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+import threading
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
     from labeltree.features.text import ShortText
 
 _NO_THRESHOLD = np.float32(0.0)
+_MOST_KEPT = 4  # of what follows from rules: a model has one, and others may be tried
+
+_Kept = TypeVar("_Kept")
 
 
 class Ensemble:
@@ -37,12 +41,26 @@ class Ensemble:
         self.single = experts[0] if len(experts) == 1 and not len(combination.map) else None
         self.trees = combine_trees(experts, combination) if self.single is None else None
         self.allowed: NDArray[np.bool_] | None = None  # labels, if not all
+        self._kept: dict[object, Any] = {}
+        self._keeping = threading.Lock()
 
     def restricted(self, allowed: NDArray[np.bool_]) -> Ensemble:
         """The same, as if there were no other labels than the allowed ones."""
         other = Ensemble([expert.restricted(allowed) for expert in self.experts], self.combination)
         other.allowed = allowed
         return other
+
+    def kept(self, owner: object, make: Callable[[], _Kept]) -> _Kept:
+        """What an owner, such as a rule, needs again and again of these experts: made once, by one thread.
+
+        It goes when the ensemble does, and so must not hold it.
+        """
+        with self._keeping:
+            if owner not in self._kept:
+                if len(self._kept) == _MOST_KEPT:
+                    del self._kept[next(iter(self._kept))]
+                self._kept[owner] = make()
+            return self._kept[owner]
 
     @property
     def n_labels(self) -> int:

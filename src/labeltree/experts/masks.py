@@ -52,25 +52,30 @@ class Mask(ABC):
 class LabelMask(Mask):
     """The same labels for all rows. What follows from it is computed once, for the model it is used with."""
 
-    def __init__(self, allowed: NDArray[np.bool_]) -> None:
-        self.allowed = allowed  # (n_labels,)
+    def __init__(self, allowed: NDArray[np.bool_], labels: StringTable) -> None:
+        self.allowed, self.labels = allowed, labels  # (n_labels,) of these
         self.n_most = int(np.count_nonzero(allowed))
-        self._whole: Ensemble | None = None
-        self._restricted: Ensemble | None = None
+        self._restricted: tuple[Ensemble, Ensemble] | None = None  # the whole one, and what follows
 
     def __repr__(self) -> str:
         return f"<labeltree mask: {self.n_most:,} of {len(self.allowed):,} labels>"
 
+    def check_labels(self, labels: StringTable) -> None:
+        """Refuse a model of other labels, or of the same in another order."""
+        if len(self.labels) != len(labels):
+            said = f"is for {len(self.labels)} labels, but the model has {len(labels)}"
+        elif not self.labels.is_same(labels):
+            said = "is of another model, whose labels are others or in another order"
+        else:
+            return
+        raise ParameterError(f"the mask {said}; make it with this model's method mask")
+
     def restrict(self, ensemble: Ensemble) -> Ensemble:
         """The same experts, as if there were no other labels."""
-        if ensemble is not self._whole or self._restricted is None:
-            if ensemble.n_labels != len(self.allowed):
-                raise ParameterError(
-                    f"the mask is for {len(self.allowed)} labels, but the model has {ensemble.n_labels}; "
-                    "make it with this model's method mask"
-                )
-            self._restricted, self._whole = ensemble.restricted(self.allowed), ensemble
-        return self._restricted
+        kept = self._restricted  # read once: another thread may use the mask with another model
+        if kept is None or kept[0] is not ensemble:
+            self._restricted = kept = ensemble, ensemble.restricted(self.allowed)
+        return kept[1]
 
     def best(self, ensemble: Ensemble, rows: SparseRows, query: Query, threads: int) -> Found:
         return best_of_rows(self.restrict(ensemble), rows, query, threads)
@@ -116,6 +121,8 @@ def make_mask(labels: StringTable, allowed: Any, without: Any) -> Mask | None:
     if isinstance(allowed, Mask):
         if without is not None:
             raise ParameterError("without has no effect beside a mask: make the mask with it")
+        if isinstance(allowed, LabelMask):
+            allowed.check_labels(labels)
         return allowed
     if allowed is None and without is None:
         return None
@@ -135,7 +142,7 @@ def make_mask(labels: StringTable, allowed: Any, without: Any) -> Mask | None:
     is_in &= ~is_out
     if not is_in.any():
         raise ParameterError("the mask allows no label: of allowed, none is left after without")
-    return LabelMask(is_in)
+    return LabelMask(is_in, labels)
 
 
 def mask_of_files(labels: StringTable, only: Path | None, without: Path | None) -> LabelMask:
@@ -148,7 +155,7 @@ def mask_of_files(labels: StringTable, only: Path | None, without: Path | None) 
     if not is_in.any():
         named = " and ".join(str(path) for path in (only, without) if path is not None)
         raise ParameterError(f"{named}: no label is left that may be given")
-    return LabelMask(is_in)
+    return LabelMask(is_in, labels)
 
 
 def _ids_in(labels: StringTable, path: Path) -> NDArray[np.int32]:

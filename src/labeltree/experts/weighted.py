@@ -8,6 +8,7 @@ the last label is worth that a tree gave.
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Sequence
 from typing import Any, NamedTuple, cast
 
@@ -60,13 +61,16 @@ class _Values(NamedTuple):
 
 
 class WeightedSearch:
-    """For an ensemble and weights. Its methods may be called from many threads at once."""
+    """For an ensemble, which must outlive it, and weights. Its methods may be called from many threads at
+    once."""
 
     def __init__(
         self, ensemble: Ensemble, weight: NDArray[np.float32], summand: NDArray[np.float32], wanted: Wanted
     ) -> None:
         """``weight`` and ``summand`` are those of the labels, weights at least 0."""
-        self._ensemble, self._weight, self._summand, self._wanted = ensemble, weight, summand, wanted
+        # The ensemble keeps it: together they would stay in memory until the collector looks for cycles.
+        self._ensemble: Ensemble = weakref.proxy(ensemble)
+        self._weight, self._summand, self._wanted = weight, summand, wanted
         combination = ensemble.combination
         self._shares = 1.0, 1.0  # of the trees, and the total that it is of
         if ensemble.single is None:

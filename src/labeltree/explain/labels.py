@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import difflib
 import threading
-from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, TypeAlias
@@ -14,6 +12,7 @@ from numpy.typing import NDArray
 
 from labeltree.explain.row import Term
 from labeltree.features.strings import StringTable
+from labeltree.wording import near_names
 
 FEW, SOME = 5, 50  # training rows of labels: with fewer a model has hardly learned one
 _LOOKED_AT = 5_000  # names that a wrong one is compared with
@@ -115,8 +114,7 @@ class LabelSearch:
         for part in dict.fromkeys((folded, folded[:_PART], folded[-_PART:])):
             if part:
                 candidates += self.find(part)[:_LOOKED_AT].tolist()
-        names = {name.casefold(): name for name in self.names_of(np.array(list(dict.fromkeys(candidates))))}
-        return [names[each] for each in difflib.get_close_matches(folded, names, n, cutoff=0.5)]
+        return near_names(name, self.names_of(np.array(list(dict.fromkeys(candidates)))), n)
 
     def names_of(self, ids: NDArray[np.int64]) -> list[str]:
         """Many at once."""
@@ -176,8 +174,3 @@ def _find_many(joined: bytes, part: bytes, begins: _Ids, ends: _Ids) -> tuple[_I
         is_found[:n] &= content[place : place + n] == byte
     ids = np.flatnonzero(np.logical_or.reduceat(is_found, begins))
     return ids, is_found[begins[ids]]
-
-
-def shown(names: Sequence[str]) -> str:
-    """``did you mean 'bread'?``"""
-    return f"; did you mean {' or '.join(repr(name) for name in names)}?" if names else ""

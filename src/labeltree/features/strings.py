@@ -105,6 +105,15 @@ class StringTable:
         """Some strings, in the form in which tables take them."""
         return _pack(*self._write(order))
 
+    def is_same(self, other: StringTable) -> bool:
+        """Whether it has the same strings with the same ids."""
+        if other is self:
+            return True
+        if len(self) != len(other):
+            return False
+        (data, offsets), (other_data, other_offsets) = self.tensors(), other.tensors()
+        return np.array_equal(offsets, other_offsets) and np.array_equal(data, other_data)
+
     def tensors(self, order: NDArray[np.int64] | None = None) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
         """(data, offsets) of all strings, or of some: number k is ``data[offsets[k]:offsets[k + 1]]``."""
         return self._write(np.arange(len(self)) if order is None else order)

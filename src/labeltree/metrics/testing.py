@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labeltree.data.rows import LabelRows, SparseRows, distinct_labels, first_rows, take_rows
+from labeltree.errors import ParameterError, show
 from labeltree.features.reading import DataSet, LabelCounts
 from labeltree.metrics.measures import METRICS, Metric, evaluate, evaluate_sets
 from labeltree.query import ALL, NO_BEAM, SET_THRESHOLD, Query, check_set_threshold
@@ -107,10 +108,18 @@ def measure(
     ranks: Sequence[int],
     query: Query,
     threads: int,
-    threshold: float = SET_THRESHOLD,
+    threshold: float | None = None,
 ) -> Measures:
-    """Predict the labels of all rows, as many as the largest rank, and compare them with the true ones."""
-    threshold = float(check_set_threshold(threshold))
+    """Predict the labels of all rows, as many as the largest rank, and compare them with the true ones.
+
+    A row's set are the labels of at least the threshold (or 0.5), unless a rule says them.
+    """
+    if threshold is not None and query.rule is not None:
+        raise ParameterError(
+            f"threshold={show(threshold)} has no effect by the model's rule, which says which labels are a "
+            "row's set; leave it out, or use rule none (--rule none)"
+        )
+    threshold = float(check_set_threshold(SET_THRESHOLD if threshold is None else threshold))
     counts = data.counts("test")
     rows, labels, rule = data.rows, data.labels, query.rule
     if rule is not None and rule.k == ALL:  # it says which labels, not in which order

@@ -10,6 +10,7 @@ import numpy as np
 from starlette.requests import Request
 from starlette.responses import Response
 
+from labeltree.query import EXPLAINED
 from labeltree.serve import schemas
 from labeltree.serve.predicting import question_of
 from labeltree.serve.problems import Problem, busy
@@ -89,13 +90,14 @@ async def explain(request: Request) -> Response:
     asked = await read_json(request, schemas.ExplainRequest, service.limits)
     given = document_of(asked, service.limits, served)
     most = service.limits.explained
-    check_most("k", asked.k, most)
+    n = check_most("k", EXPLAINED if asked.k is None else asked.k, most)
     if asked.labels is not None:
-        check_most("the number of labels", len(asked.labels), most)
-    check_explained(given, asked.k if asked.labels is None else len(asked.labels), service.limits)
+        n = check_most("the number of labels", len(asked.labels), most)
+    check_explained(given, n, service.limits)
+    k = asked.k if asked.labels is None else None
 
     def work() -> dict[str, Any]:
-        return served.model.explain(_single(served, given), asked.labels, asked.k).to_dict()
+        return served.model.explain(_single(served, given), asked.labels, k, rule=asked.rule).to_dict()
 
     return answer(schemas.ExplainAnswer(await service.explanations.call(work), served.model_name), served)
 
@@ -107,7 +109,7 @@ async def why_not(request: Request) -> Response:
     check_explained(given, 1, service.limits)
 
     def work() -> dict[str, Any]:
-        return served.model.why_not(_single(served, given), asked.label).to_dict()
+        return served.model.why_not(_single(served, given), asked.label, rule=asked.rule).to_dict()
 
     return answer(schemas.WhyNotAnswer(await service.explanations.call(work), served.model_name), served)
 

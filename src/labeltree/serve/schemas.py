@@ -42,16 +42,18 @@ class PredictRequest(Document, forbid_unknown_fields=True, kw_only=True):
 
 
 class ExplainRequest(Document, forbid_unknown_fields=True, kw_only=True):
-    """A document, and the labels to explain: those given, or the k best."""
+    """A document, and the labels to explain: those given, or the best k that are predicted."""
 
     labels: list[str] | None = None
-    k: Number = 3
+    k: Number | None = None  # 3, or fewer where the model's rule says so
+    rule: Literal["model", "none"] = "model"
 
 
 class WhyNotRequest(Document, forbid_unknown_fields=True, kw_only=True):
     """A document, and a label that it did not get."""
 
     label: str
+    rule: Literal["model", "none"] = "model"  # by which it has other labels instead
 
 
 class NeighboursRequest(Document, forbid_unknown_fields=True, kw_only=True):

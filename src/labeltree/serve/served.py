@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Sequence
 from contextlib import suppress
 from functools import cached_property, lru_cache
 from pathlib import Path
@@ -14,7 +15,7 @@ import numpy as np
 from labeltree.data.rows import SparseRows
 from labeltree.errors import DataError, ModelFileError
 from labeltree.model import Model, load
-from labeltree.query import make_query
+from labeltree.query import USUAL_K, Query, make_query
 from labeltree.serve.schemas import ModelCard, ModelName
 from labeltree.serve.walking import TreeWalk
 from labeltree.storage.container.layout import DIGEST_BYTES
@@ -64,8 +65,9 @@ class Served:
         )  # fmt: skip
 
     def check(self) -> Served:
-        """Answer test rows, by which kernels are compiled and loaded; an error where answers are none."""
-        model, query = self.model, make_query(5)
+        """Answer test rows, by the model's rule too, by which kernels are compiled and loaded; an error where
+        answers are none."""
+        model, plain = self.model, make_query(USUAL_K)
         n = min(1, model.n_features)
         row = SparseRows(np.array([0, n]), np.zeros(n, np.int32), np.ones(n, np.float32), model.n_features)
         documents = [model.features.given_rows(row)]
@@ -73,6 +75,14 @@ class Served:
             documents.append(model.features.given_rows(["some words"]))
         except DataError:  # it takes no texts
             documents.append(documents[0])
+        queries = [plain] if model.rule is None else [plain, model.ruled(plain, is_usual=True)]
+        are_quick = [self._is_quick(documents, query) for query in queries]  # each is asked
+        self.is_quick = all(are_quick)
+        return self
+
+    def _is_quick(self, documents: Sequence[SparseRows], query: Query) -> bool:
+        """After the first answers, which are checked, and which make what is kept for the next ones."""
+        model = self.model
         for rows in documents:
             _, probabilities, _ = model.best(rows, query, 1)
             if not (
@@ -85,8 +95,7 @@ class Served:
         began = time.perf_counter()
         for rows in documents:
             model.answer(rows, query, 1)
-        self.is_quick = time.perf_counter() - began < _QUICK_SECONDS
-        return self
+        return time.perf_counter() - began < _QUICK_SECONDS
 
 
 def signature_of(path: Path) -> Signature:

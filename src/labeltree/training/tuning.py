@@ -8,7 +8,8 @@ from numpy.typing import NDArray
 from labeltree.config import Config
 from labeltree.decisions.goals import Goal
 from labeltree.decisions.judged import Judged
-from labeltree.decisions.tuning import Tuned, n_candidates, tune_judged
+from labeltree.decisions.thresholds import UnreachableGoal
+from labeltree.decisions.tuning import Tuned, judge_tuning, n_candidates, tune_judged
 from labeltree.errors import ParameterError
 from labeltree.experts.by_rows import best_of_rows
 from labeltree.experts.combining import Combined
@@ -45,8 +46,15 @@ def check_held_out(job: TrainingJob) -> None:
 def tune_on_held_out(
     goal: Goal, combined: Combined, job: TrainingJob, label_counts: NDArray[np.int64]
 ) -> Tuned:
-    """By what those say of the held-out rows who were trained without them."""
-    return tune_judged(goal, judge_held_out(goal, combined, job, label_counts))
+    """By what those say of the held-out rows who were trained without them.
+
+    A goal that cannot be reached is told of: what was trained is not lost by it.
+    """
+    rows = judge_held_out(goal, combined, job, label_counts)
+    try:
+        return tune_judged(goal, rows)
+    except UnreachableGoal as error:
+        return judge_tuning(goal, rows)._replace(failure=str(error))
 
 
 def judge_held_out(

@@ -39,7 +39,9 @@ export async function showWhy() {
   slow = setTimeout(showLooking, SLOW, label, isShown ? texts.why : texts.whyNot);
   try {
     const answer = await latest((signal) =>
-      isShown ? api.explain(state.model, { ...given, labels: [label] }, signal) : api.whyNot(state.model, { ...given, label }, signal),
+      isShown
+        ? api.explain(state.model, { ...given, labels: [label] }, signal)
+        : api.whyNot(state.model, { ...given, label, rule: state.rule }, signal),
     );
     if (!answer) return;
     clearTimeout(slow);
