@@ -143,7 +143,7 @@ def _case(model: Model, text: str, frequent: set[str], worker: subprocess.Popen[
     strong = [(term.name, term.share) for term in terms if term.name != WHOLE_TEXT]
     estimated = model.explain(text, label).labels[0].strongest(STRONGEST)
     estimating = _best_seconds(lambda: model.explain(text, label).labels[0].strongest(STRONGEST))
-    told = model.explain(text, label, deletions=STRONGEST).labels[0].deletions
+    told = model.explain(text, label, deletions=STRONGEST).labels[0].deletions or []
     deleting = _best_seconds(lambda: model.explain(text, label, deletions=STRONGEST))
     texts = [text, *(without(text, strongest(each)) for each in (strong, words))]
     texts += [without(text, {found.word for found in each}) for each in (estimated, told)]

@@ -18,6 +18,7 @@ from labeltree.data.files import are_files
 from labeltree.data.formats import Reading, check_in_memory
 from labeltree.data.iterables import is_source, open_source
 from labeltree.data.rows import LabelRows, SparseRows, pointers
+from labeltree.decisions.describing import rule_facts
 from labeltree.decisions.rule import Rule
 from labeltree.errors import DataError, ParameterError, show
 from labeltree.experts.combination import Combination, equal_weights
@@ -82,9 +83,10 @@ class Model(Predictor):
     def __repr__(self) -> str:
         kinds = Counter((expert.kind, expert.plural) for expert in self.experts)
         experts = [plural if kind == plural else counted(n, kind) for (kind, plural), n in kinds.items()]
+        tuned = "" if self.rule is None else f", tuned for {self.rule.measure}"
         return (
             f"<labeltree.Model: {self.n_examples:,} rows, {self.n_labels:,} labels, "
-            f"{self.n_features:,} features, {', '.join(experts)}>"
+            f"{self.n_features:,} features, {', '.join(experts)}{tuned}>"
         )
 
     @property
@@ -188,7 +190,7 @@ class Model(Predictor):
             "n_labels": self.n_labels,
             "n_labels_without_examples": int(np.count_nonzero(self.label_counts == 0)),
             "calibrated": self.is_calibrated,
-            **({} if self.rule is None else {"rule": self.rule.measure}),
+            **({} if self.rule is None else rule_facts(self.rule)),
             "parameter_bytes": sum(expert.parameter_bytes for expert in self.experts),
             **statistics,
         }
@@ -256,6 +258,8 @@ class Model(Predictor):
 
     def first_labels(self, part: str, n: int) -> tuple[list[tuple[str, int]], int]:
         """The first n of :meth:`find_labels`, and how many there are."""
+        if not isinstance(part, str):
+            raise ParameterError(f"part must be a text, but is {show(part)}; an empty one finds all labels")
         ids, n_found = self._label_search.first(part, n)
         names = self._label_search.names_of(ids)
         return list(zip(names, self.label_counts[ids].tolist(), strict=True)), n_found

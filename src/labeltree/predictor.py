@@ -34,7 +34,7 @@ from labeltree.query import (
     make_query,
     query_all,
 )
-from labeltree.wording import did_you_mean
+from labeltree.wording import FIND_NAMES, did_you_mean
 
 if TYPE_CHECKING:
     from labeltree.explain.labels import LabelSearch
@@ -296,7 +296,7 @@ class Predictor:
         ids = self.labels.ids(wanted)
         if len(ids) and ids.min() < 0:
             unknown = wanted[int(np.argmin(ids))]
-            near = did_you_mean(self._label_search.near(unknown))
+            near = did_you_mean(self._label_search.near(unknown)) or FIND_NAMES
             raise DataError(f"label {show(unknown)} is not among the model's {self.n_labels} labels{near}")
         return ids
 

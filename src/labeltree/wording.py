@@ -12,6 +12,7 @@ _NEAR = 0.75  # of the letters of both names are the same, in the same order
 _ESCAPES = {"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r"}
 _ESCAPED = re.compile(r"\\(?:([\\tnr])|x([0-9a-f]{2})|u([0-9a-f]{4}))")
 _ORIGINAL = {"\\": "\\", "t": "\t", "n": "\n", "r": "\r"}
+FIND_NAMES = "; find_labels, or labeltree labels MODEL --search TEXT, finds names"  # behind a message
 # Of characters that turn the direction of writing, so that a line shows something else than it says.
 _TURNING = ("LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI")
 

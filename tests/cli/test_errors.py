@@ -153,6 +153,7 @@ BAD = [
     ("test {good.labeltree} {data.txt} -k 0", 2, "1,3,5"),
     ("test {good.labeltree} {data.txt} -k one", 2, "1,3,5"),
     ("test {good.labeltree} {data.txt} --per-label {nowhere}/x", 2, "does not exist"),
+    ("explain {good.labeltree} {data.txt} --label zz", 1, "labeltree labels MODEL --search"),
     ("test {good.labeltree} {rows.xmlc}", 1, ""),
     ("predict {good.labeltree} {data.txt} -k -1", 2, "-k"),
     ("predict {good.labeltree} {data.txt} -k 0", 2, "--threshold"),
@@ -212,6 +213,28 @@ def test_unexpected_errors_are_explained(
     assert cli.main(["train", str(folder / "data.txt"), "-o", str(folder / "out"), "-q"]) == code
     assert message in capsys.readouterr().err
     assert not (folder / "out").exists()
+
+
+@pytest.mark.parametrize("command", ["test --per-label", "test --scorecard", "predict -o", "explain --html"])
+def test_folders_in_which_nothing_can_be_made(
+    folder: Path,
+    tmp_path: Path,
+    command: str,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As /sys for root: the folder seems writable."""
+
+    def refuse(path: Any) -> None:
+        raise PermissionError(13, "Permission denied", f"{path}/.labeltree-0000.tmp")
+
+    monkeypatch.setattr("labeltree.cli.options.check_can_write", refuse)
+    (name, option), output = command.split(), tmp_path / "out"
+    given = [str(folder / "good.labeltree"), str(folder / "data.txt"), option, str(output)]
+    assert cli.main([name, *given]) == 2
+    said = " ".join(capsys.readouterr().err.split())
+    wanted = f"output {output}: the folder {tmp_path} is not writable (Permission denied); choose another"
+    assert wanted.replace(" ", "") in said.replace(" ", "")
 
 
 @pytest.mark.skipif(os.name != "posix" or os.geteuid() == 0, reason="root may write everywhere")

@@ -95,6 +95,16 @@ def test_each_row_has_its_own_labels(model: Model) -> None:
     assert_same(found, expected(model, TEST.texts, left, 3))
 
 
+def test_iterators_and_tests(model: Model) -> None:
+    names = ["topic-1", "topic-2"]
+    assert model.predict(TEST.texts, 2, allowed=iter(names)) == model.predict(TEST.texts, 2, allowed=names)
+    scores = model.test(TEST.texts, TEST.Y, allowed=[names] * len(TEST.texts))
+    assert scores["p@1"] == pytest.approx(model.test(TEST.texts, TEST.Y, allowed=names)["p@1"])
+    assert scores["micro-f1"] == pytest.approx(model.test(TEST.texts, TEST.Y, allowed=names)["micro-f1"])
+    with pytest.raises(DataError, match=f"lists for 1 rows, but X has {len(TEST.texts)}"):
+        model.test(TEST.texts, TEST.Y, allowed=[names])
+
+
 def test_arrays_have_k_columns(model: Model) -> None:
     ids, probabilities = model.predict_arrays(TEST.texts, 5, allowed=["topic-1", "topic-2"])
     assert ids.shape == probabilities.shape == (40, 5)
@@ -213,12 +223,13 @@ def test_threads_with_other_models_do_not_mix() -> None:
 @pytest.mark.parametrize(
     ("how", "message"),
     [
-        (dict(allowed=["topic-1", "nobody"]), "allowed: label 'nobody' is not among the model's 12 labels"),
+        (dict(allowed=["topic-1", "nobody"]), "12 labels; find_labels, or labeltree labels MODEL --search"),
         (dict(without=["nobody"]), "without: label 'nobody' is not"),
         (dict(allowed=[["topic-1"], ["nobody"]]), "label 'nobody' is not among"),
         (dict(allowed="topic-1"), "allowed must be a list of labels, but is 'topic-1'"),
         (dict(without="topic-1"), "without must be a list"),
-        (dict(allowed=[]), "the mask allows no label"),
+        (dict(allowed=[]), "allowed is an empty list"),
+        (dict(allowed=iter(())), "allowed is an empty list"),
         (dict(allowed=["topic-1"], without=["topic-1"]), "the mask allows no label"),
         (dict(allowed=[["topic-1"], "topic-1"]), "allowed, row 1: 'topic-1' is not a list"),
         (dict(allowed=[["topic-1"]]), "allowed has lists for 1 rows, but X has 40"),

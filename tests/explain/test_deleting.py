@@ -41,7 +41,7 @@ def test_the_first_word_is_the_one_without_which_it_falls_most(model: labeltree.
 
 def test_every_label_has_its_own(model: labeltree.Model) -> None:
     explained = model.explain("bread and soup", deletions=1)
-    words = {found.label: [each.word for each in found.deletions] for found in explained.labels}
+    words = {found.label: [each.word for each in found.deletions or ()] for found in explained.labels}
     assert words["baking"] == ["bread"]
     assert words["cooking"] == ["soup"]
     assert "without bread" in explained.to_html()
@@ -49,8 +49,15 @@ def test_every_label_has_its_own(model: labeltree.Model) -> None:
 
 def test_none_unless_asked_for(model: labeltree.Model) -> None:
     found = model.explain(TEXT, "baking").labels[0]
-    assert found.deletions == []
+    assert found.deletions is None
     assert "deletions" not in found.to_dict()
+
+
+def test_a_label_that_hangs_on_no_word_says_so(model: labeltree.Model) -> None:
+    explained = model.explain("quite unknown", "baking", deletions=2)
+    assert explained.to_dict()["labels"][0]["deletions"] == []
+    assert "it hangs on no word" in repr(explained)
+    assert "it hangs on no word" in explained.to_html()
 
 
 def test_words_are_deleted_one_after_another_until_nothing_falls() -> None:

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import labeltree
-from labeltree.errors import DataError
+from labeltree.errors import DataError, ParameterError
 from labeltree.explain import labels
 from labeltree.explain.labels import LabelSearch, reliability_of
 from labeltree.features.strings import StringTable
@@ -119,8 +119,10 @@ def test_unknown_labels_are_answered_with_near_ones(model: labeltree.Model) -> N
     ):
         with pytest.raises(DataError, match="'bred' is not among the model's 4 labels; did you mean 'bread'"):
             call("bred")
-    with pytest.raises(DataError, match=r"not among the model's 4 labels$"):
+    with pytest.raises(DataError, match=r"4 labels; find_labels, or labeltree labels MODEL --search TEXT"):
         model.label("xyzzy")
+    with pytest.raises(ParameterError, match="part must be a text, but is None"):
+        model.find_labels(None)  # type: ignore[arg-type]
 
 
 def test_where_a_label_was_lost(model: labeltree.Model) -> None:

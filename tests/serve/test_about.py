@@ -124,7 +124,7 @@ def test_labels_by_rows() -> None:
     ]  # fmt: skip
 
 
-def test_scorecards_belong_to_models(tmp_path: Path) -> None:
+def test_scorecards_belong_to_models(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     bad = tmp_path / "bad.json"
     bad.write_text('{"rows": "many"}')
     with pytest.raises(ParameterError, match="is no scorecard"):
@@ -135,4 +135,8 @@ def test_scorecards_belong_to_models(tmp_path: Path) -> None:
     assert named_scorecards(("b=x.json",), models) == {"b": Path("x.json")}
     with pytest.raises(ParameterError, match="of which model"):
         named_scorecards(("x.json",), models)
+    with pytest.raises(ParameterError, match=r"there is no model x, and no such file; there are a$"):
+        named_scorecards(("x=y.json",), {"a": Path("a")})
+    (tmp_path / "x=y.json").touch()
+    monkeypatch.chdir(tmp_path)
     assert named_scorecards(("x=y.json",), {"a": Path("a")}) == {"a": Path("x=y.json")}

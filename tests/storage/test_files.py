@@ -11,6 +11,7 @@ import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -75,6 +76,15 @@ def test_a_full_disk_is_told_with_the_file(tmp_path: Path) -> None:
     with pytest.raises(OSError, match=re.escape(f"No space left on device: '{tmp_path / 'file'}'")):
         write_whole(tmp_path / "file", chunks())
     assert not list(tmp_path.iterdir())
+
+
+def test_a_temporary_name_is_never_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(path: Any, *arguments: Any) -> int:
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr("labeltree.storage.files.os.open", refuse)
+    with pytest.raises(PermissionError, match=re.escape(f"Permission denied: '{tmp_path / 'file'}'")):
+        write_whole(tmp_path / "file", [b"x"])
 
 
 def test_a_folder_that_is_missing(tmp_path: Path) -> None:

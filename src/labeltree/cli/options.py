@@ -6,7 +6,6 @@ Nothing here imports numpy or numba: ``labeltree --help`` must be instant.
 from __future__ import annotations
 
 import functools
-import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
@@ -30,6 +29,7 @@ from labeltree.query import (
     SEARCHES,
     WITH_LABELS,
 )
+from labeltree.storage.files import check_can_write
 from labeltree.trees import BUILDERS
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -326,8 +326,11 @@ def check_output(path: Path, *, inputs: tuple[str | Path, ...] = ()) -> None:
         raise ParameterError(f"output {path}: is a device or a pipe; give the name of a file")
     if not folder.is_dir():
         raise ParameterError(f"output {path}: the folder {folder} does not exist; create it first")
-    if not os.access(folder, os.W_OK):
-        raise ParameterError(f"output {path}: the folder {folder} is not writable; choose another")
+    try:
+        check_can_write(folder)
+    except OSError as error:
+        told = f"the folder {folder} is not writable ({error.strerror})"
+        raise ParameterError(f"output {path}: {told}; choose another") from error
     for name in inputs:
         if str(name) != "-" and path.exists() and Path(name).exists() and path.samefile(name):
             raise ParameterError(f"output {path}: is an input too; choose another name")

@@ -105,6 +105,11 @@ def named_scorecards(given: tuple[str, ...], models: dict[str, Path]) -> dict[st
     for each in given:
         name, separator, path = each.partition("=")
         if name not in models or not separator:
+            if separator and not Path(each).exists():  # a file's name may have a = too
+                raise ParameterError(
+                    f"--scorecard {each}: there is no model {name}, and no such file; there are "
+                    f"{', '.join(models)}"
+                )
             name, path = next(iter(models)), each
             if len(models) > 1:
                 told = ", ".join(models)

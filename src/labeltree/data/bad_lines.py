@@ -56,8 +56,10 @@ def skipped_lines(n_lines: int, messages: Sequence[str]) -> list[str]:
 
 def no_rows(name: str, purpose: str, bad_lines: BadLines) -> DataError:
     """What to raise for data without rows, with which nothing can be done for the purpose: ``test on``."""
-    skipped = "; ".join(skipped_lines(bad_lines.skipped, bad_lines.messages[:1]))
-    hint = skipped if bad_lines.skipped else "give a file with a row per line, or lists of rows"
+    hint = "give a file with a row per line, or lists of rows"
+    if bad_lines.skipped:
+        first = bad_lines.messages[0].removeprefix(f"{name}, ")
+        hint = f"{counted(bad_lines.skipped, 'row')} could not be read, the first: {first}"
     return DataError(f"{name}: no rows to {purpose}; {hint}")
 
 

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labeltree.data.rows import SparseRows, keep_entries, pointers, take_rows
+from labeltree.decisions.describing import rule_text
 from labeltree.decisions.goals import MOST_TEXT
 from labeltree.errors import CorruptedModelError, ParameterError, show
 from labeltree.experts.by_rows import best_of_rows
@@ -42,6 +43,9 @@ class Rule(ABC):
     wanted: ClassVar[Wanted]  # labels
     measure: str  # that it was tuned for
     k: int  # labels of a row; ALL: as many as are worth it
+
+    def __repr__(self) -> str:
+        return f"<labeltree rule: {rule_text(self)}>"
 
     @property
     @abstractmethod

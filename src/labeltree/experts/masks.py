@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from labeltree.data.bad_lines import shorten
 from labeltree.data.formats import UTF8_MARK
 from labeltree.data.opening import Source
-from labeltree.data.rows import LabelRows, SparseRows, distinct_labels, keep_entries
+from labeltree.data.rows import LabelRows, SparseRows, distinct_labels, entries_of, keep_entries
 from labeltree.errors import DataError, ParameterError, show
 from labeltree.experts.by_rows import above_of_rows, best_of_rows, score_rows
 from labeltree.experts.ensemble import Ensemble, best_per_row
@@ -25,7 +25,7 @@ from labeltree.experts.expert import Found
 from labeltree.features.features import is_list
 from labeltree.features.strings import StringTable
 from labeltree.query import Query
-from labeltree.wording import unescape_name
+from labeltree.wording import FIND_NAMES, unescape_name
 
 
 class Mask(ABC):
@@ -40,6 +40,13 @@ class Mask(ABC):
     @abstractmethod
     def above(self, ensemble: Ensemble, rows: SparseRows, query: Query, threads: int) -> SparseRows:
         """As :func:`above_of_rows` among the allowed labels."""
+
+    def check_rows(self, n_rows: int) -> None:  # noqa: B027
+        """Refuse rows of another number than it is for; most are for any."""
+
+    def of_rows(self, numbers: NDArray[np.int64]) -> Mask:
+        """What it is for some of the rows."""
+        return self
 
 
 class LabelMask(Mask):
@@ -84,11 +91,18 @@ class RowMask(Mask):
         self.labels = labels
         self.n_most = int(np.diff(labels.indptr).max(initial=0))
 
-    def _scores(self, ensemble: Ensemble, rows: SparseRows, query: Query, threads: int) -> SparseRows:
-        if rows.n_rows != self.labels.n_rows:
+    def check_rows(self, n_rows: int) -> None:
+        if n_rows != self.labels.n_rows:
             raise DataError(
-                f"allowed has lists for {self.labels.n_rows} rows, but X has {rows.n_rows}; give one for each"
+                f"allowed has lists for {self.labels.n_rows} rows, but X has {n_rows}; give one for each"
             )
+
+    def of_rows(self, numbers: NDArray[np.int64]) -> RowMask:
+        indptr, entries = entries_of(self.labels.indptr, numbers)
+        return RowMask(LabelRows(indptr, self.labels.indices[entries], self.labels.n_labels))
+
+    def _scores(self, ensemble: Ensemble, rows: SparseRows, query: Query, threads: int) -> SparseRows:
+        self.check_rows(rows.n_rows)
         probabilities = score_rows(ensemble, rows, self.labels, query, threads)
         scored = SparseRows(self.labels.indptr, self.labels.indices, probabilities, ensemble.n_labels)
         return keep_entries(scored, probabilities >= query.threshold)
@@ -112,6 +126,10 @@ def make_mask(labels: StringTable, allowed: Any, without: Any) -> Mask | None:
         return allowed
     if allowed is None and without is None:
         return None
+    if is_list(allowed):
+        allowed = list(allowed)  # what can be read only once is looked at twice
+        if not allowed:
+            raise ParameterError("allowed is an empty list, so no label may be given; None allows all")
     is_out = np.zeros(len(labels), np.bool_)
     if without is not None:
         is_out[_ids_of(labels, without, "without")] = True
@@ -153,7 +171,7 @@ def _ids_in(labels: StringTable, path: Path) -> NDArray[np.int32]:
         number = numbers[int(np.argmin(ids))]
         raise DataError(
             f"{name}, line {number + 1}: {shorten(lines[number])} is not among the model's "
-            f"{len(labels)} labels"
+            f"{len(labels)} labels{FIND_NAMES}"
         )
     return ids
 
@@ -176,5 +194,7 @@ def _ids_of(labels: StringTable, given: Any, name: str) -> NDArray[np.int32]:
     ids = labels.ids(wanted)
     if len(ids) and ids.min() < 0:
         unknown = wanted[int(np.argmin(ids))]
-        raise DataError(f"{name}: label {show(unknown)} is not among the model's {len(labels)} labels")
+        raise DataError(
+            f"{name}: label {show(unknown)} is not among the model's {len(labels)} labels{FIND_NAMES}"
+        )
     return ids

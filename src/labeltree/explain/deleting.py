@@ -86,6 +86,8 @@ def find_deletions(
 
 def deletion_text(deletions: Sequence[Deletion], shown: Callable[[str], str]) -> str:
     """A sentence, with words as they are shown somewhere."""
+    if not deletions:
+        return "it hangs on no word: none speaks for it, or it is no lower without any of them"
     return ", ".join(
         f"{found.probability:.3g} without {shown(found.word)}{' too' * bool(place)}"
         for place, found in enumerate(deletions)

@@ -112,7 +112,7 @@ def _label(label: LabelExplanation) -> str:
         parts.append(f'<p class="note">{said}</p>')
     if label.rest:
         parts.append(f'<p class="note">in general: {label.rest:+.3f}</p>')
-    if label.deletions:
+    if label.deletions is not None:
         parts.append(f'<p class="note">{deletion_text(label.deletions, _escaped)}</p>')
     parts += [_part(part) for part in label.parts]
     return "".join(parts)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -140,7 +140,7 @@ class LabelExplanation:
     parts: tuple[ExpertPart, ...]
     row: Row
     names: Names
-    deletions: list[Deletion] = field(default_factory=list)  # where they were asked for
+    deletions: list[Deletion] | None = None  # None: they were not asked for
     # What finds words that it hangs on
     find_strongest: Callable[[LabelExplanation, int], list[Deletion]] = lambda told, n: []
 
@@ -180,6 +180,7 @@ class LabelExplanation:
 
     def to_dict(self, n_terms: int = 10) -> dict[str, Any]:
         """For JSON; of nodes and neighbours only the first ``n_terms`` terms."""
+        asked = self.deletions is not None
         return {
             "label": self.label,
             "probability": self.probability,
@@ -191,7 +192,7 @@ class LabelExplanation:
             "words": [word._asdict() for word in self.words],
             "features": [feature._asdict() for feature in self.features],
             "experts": [part.to_dict(n_terms) for part in self.parts],
-            **({"deletions": [found._asdict() for found in self.deletions]} if self.deletions else {}),
+            **({"deletions": [found._asdict() for found in self.deletions or ()]} if asked else {}),
         }
 
     def __repr__(self) -> str:

@@ -50,7 +50,7 @@ def label_lines(label: LabelExplanation, *, colour: bool = False) -> list[str]:
         lines.append(f"  {name.ljust(_NAME)} {sum(term.share for term in more):+.3f}")
     if label.rest:
         lines.append(f"  {'in general'.ljust(_NAME)} {label.rest:+.3f}")
-    if label.deletions:
+    if label.deletions is not None:
         lines.append(f"  {deletion_text(label.deletions, plain)}")
     for part in label.parts:
         lines += [f"  {line}" for line in _part_lines(part, colour)]

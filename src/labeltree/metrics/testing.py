@@ -124,8 +124,11 @@ def measure(
     rows, labels, rule = data.rows, data.labels, query.rule
     if rule is not None and rule.k == ALL:  # it says which labels, not in which order
         query = query._replace(rule=None)
-    model.best(first_rows(rows, 2), query, threads)  # loading machine code is no part of the speed ...
-    started = time.perf_counter()  # ... and one row would go another way
+    if query.mask is not None:
+        query.mask.check_rows(rows.n_rows)
+    # Loading machine code is no part of the speed, and one row would go another way.
+    model.best(first_rows(rows, 2), _of_rows(query, np.arange(min(2, rows.n_rows))), threads)
+    started = time.perf_counter()
     found = model.best(rows, query, threads)
     seconds = time.perf_counter() - started
     scores = evaluate(found[0], labels, ranks, model.label_counts, model.n_examples, probs=found[1])
@@ -140,6 +143,11 @@ def measure(
     return Measures(scores, ranks, data, counts, found, seconds, least, rule)
 
 
+def _of_rows(query: Query, numbers: NDArray[np.int64]) -> Query:
+    """The same of some rows: a mask may have labels for each."""
+    return query if query.mask is None else query._replace(mask=query.mask.of_rows(numbers))
+
+
 def _sets_above(model: Model, rows: SparseRows, found: Found, query: Query, threads: int) -> LabelRows:
     """All labels of at least the threshold. Only rows whose k labels all are may have more of them."""
     ids, probabilities, _ = found
@@ -148,7 +156,7 @@ def _sets_above(model: Model, rows: SparseRows, found: Found, query: Query, thre
     is_full = is_in.all(axis=1)
     if is_full.any() and ids.shape[1] < model.n_labels:
         full = np.flatnonzero(is_full)
-        asked = query._replace(k=ALL, beam=NO_BEAM, is_bounded=False)
+        asked = _of_rows(query, full)._replace(k=ALL, beam=NO_BEAM, is_bounded=False)
         more = model.above(SparseRows(*take_rows(rows[:3], full), rows.n_columns), asked, threads)
         pairs.append((np.repeat(full, np.diff(more.indptr)), more.indices))
     numbers, labels = map(np.concatenate, zip(*pairs, strict=True))

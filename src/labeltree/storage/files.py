@@ -49,7 +49,7 @@ def whole_file(
     """
     target = Path(os.path.realpath(path))
     _remove_abandoned(target.parent)
-    with _temporary_file(target.parent) as (temporary, file), _named(target):
+    with _named(target), _temporary_file(target.parent) as (temporary, file):
         yield file
         file.flush()
         if mode is not None and os.name == "posix":
@@ -66,13 +66,20 @@ def whole_file(
 
 @contextlib.contextmanager
 def _named(path: Path) -> Iterator[None]:
-    """A full disk is told with the file for which there was no room."""
+    """A full disk is told with the file for which there was no room; nobody knows the temporary name."""
     try:
         yield
     except OSError as error:
-        if error.filename is None:
+        if error.filename is None or _TEMPORARY.fullmatch(os.path.basename(os.fsdecode(error.filename))):
             error.filename = str(path)
         raise
+
+
+def check_can_write(folder: Path) -> None:
+    """Write an empty file there, which is removed: what the system says of a folder is not all. What goes
+    wrong is an :class:`OSError`."""
+    with _temporary_file(folder):
+        pass
 
 
 @contextlib.contextmanager

@@ -40,7 +40,7 @@ from labeltree.training.means import Means, open_means
 from labeltree.training.needs import Estimate, estimate_needs
 from labeltree.training.parsing import can_read_in_parts, read_in_parts
 from labeltree.training.progress import listeners
-from labeltree.training.tuning import check_held_out, tune_on_held_out
+from labeltree.training.tuning import check_calibrates, check_held_out, tune_on_held_out
 from labeltree.trees import BUILDERS, FROM_FILE, check_tree
 
 
@@ -94,6 +94,8 @@ def train(
     check_choices(config)
     card = check_card({} if card is None else card)
     goal = None if tune_for is None else parse_goal(tune_for)
+    if goal is not None:
+        check_calibrates(config)
     _check_listeners(callback, progress)
     reading = Reading(format, text_column, labels_column, label_separator)
     source = Source(X, Y, label_names, sample_weight, reading, skip_bad_lines)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from labeltree.config import Config
 from labeltree.decisions.goals import Goal
 from labeltree.decisions.judged import Judged
 from labeltree.decisions.thresholds import UnreachableGoal
@@ -23,12 +24,22 @@ class NothingHeldOut(ParameterError):
     """There are no rows to tune on."""
 
 
+def check_calibrates(config: Config) -> None:
+    """Before anything is read."""
+    if not config.calibrate:
+        raise NothingHeldOut(
+            "tune_for needs rows that are held out at first, but with calibrate=False (--no-calibrate) there "
+            "are none; leave that out, or tune on rows of your own (labeltree tune)"
+        )
+
+
 def check_held_out(job: TrainingJob) -> None:
     """Before anything is trained."""
     if not len(job.held_out.numbers):
+        n_rows = np.count_nonzero(job.rows.weight > 0)
         raise NothingHeldOut(
-            f"tune_for needs rows that are held out at first: calibrate, and at least {LEAST_ROWS} rows of a "
-            f"weight above 0, but there are {job.rows.X.n_rows}; tune on rows of your own (labeltree tune)"
+            f"tune_for needs rows that are held out at first, of at least {LEAST_ROWS} rows of a weight "
+            f"above 0, but there are {n_rows}; tune on rows of your own (labeltree tune)"
         )
 
 
