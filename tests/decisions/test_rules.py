@@ -25,6 +25,7 @@ from labeltree.data.rows import read_only
 from labeltree.decisions.goals import RANKED_GOALS, SET_GOALS, parse_goal
 from labeltree.decisions.rule import ExpectedRule, RankingRule, ThresholdRule
 from labeltree.errors import CorruptedModelError, DataError, ParameterError
+from labeltree.experts import weighted
 from labeltree.kernels.search.weighted import KNOTS
 from labeltree.model import Model
 from labeltree.query import make_query
@@ -46,6 +47,13 @@ MODELS: dict[str, dict[str, Any]] = {
 @pytest.fixture(scope="module", params=MODELS)
 def model(request: pytest.FixtureRequest) -> Model:
     return labeltree.train(TRAIN.texts, TRAIN.Y, **MODELS[request.param])
+
+
+@pytest.fixture(autouse=True)
+def few_at_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As if there were many more labels than are looked at first."""
+    monkeypatch.setattr(weighted, "_FIRST_PROBABLE", 2)
+    monkeypatch.setattr(weighted, "_FIRST_SETS", 4)
 
 
 @pytest.fixture(scope="module")

@@ -1,7 +1,7 @@
 """The labels of the highest a·P + b, exactly, with a weight a and a summand b of each label.
 
 One tree, with all that is listed, is searched by a kernel. Of others the most probable labels are found, as
-without weights: no label that comes later is worth more than the best one would be with the last probability.
+without weights, down to the probability that no label can be wanted with.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from labeltree.query import Query
 _FIRST_SETS = 128  # labels that are searched for first, where a row may have any number of them ...
 _BLOCK = 1024  # ... of so many rows at once
 _FIRST_PROBABLE = 16  # labels that are looked at first
+_HALVES = 20  # by which the least probability of labels that are wanted is found
 
 
 class Wanted(NamedTuple):
@@ -67,8 +68,6 @@ class WeightedSearch:
         self, ensemble: Ensemble, weight: NDArray[np.float32], summand: NDArray[np.float32], wanted: Wanted
     ) -> None:
         """``weight`` and ``summand`` are those of the labels, weights at least 0."""
-        from labeltree.kernels.search.weighted import KNOTS
-
         # The ensemble keeps it: together they would stay in memory until the collector looks for cycles.
         self._ensemble: Ensemble = weakref.proxy(ensemble)
         self._weight, self._summand, self._wanted = weight, summand, wanted
@@ -82,10 +81,7 @@ class WeightedSearch:
         if len(searched) == 1 and searched[0].searched_with is not None:
             tree = cast("TreeExpert", searched[0])
             self._tree = tree, self._values_of(tree)
-        # What the best of all labels is worth at some probabilities; between them it is at most on a line.
-        allowed = slice(None) if ensemble.allowed is None else ensemble.allowed
-        self._knots = np.array(KNOTS)
-        self._most = np.array([np.max((weight * p + summand)[allowed], initial=-np.inf) for p in KNOTS])
+        self._least = self._least_wanted()
 
     def _values_of(self, expert: TreeExpert) -> _Values:
         from labeltree.kernels.search.weighted import KNOTS
@@ -159,29 +155,35 @@ class WeightedSearch:
         """Of the most probable labels: of more and more, until no other one can be worth enough."""
         n_labels, open_rows = self._ensemble.n_labels, np.arange(len(arrays[0]) - 1)
         ids, probabilities, is_exact = found = empty_found(len(open_rows), query.k)
-        depth = max(_FIRST_PROBABLE, query.k if self._wanted.is_filled else 0)
+        ids[:], probabilities[:] = -1, 0.0
+        # Rows that are filled have at least the k most probable; after that what is wanted is enough.
+        depth, threshold = (query.k, 0.0) if self._wanted.is_filled else (_FIRST_PROBABLE, self._least)
         while len(open_rows):
             depth = min(depth, n_labels)
-            likely, p, is_proven = empty_found(len(open_rows), depth)
-            asked = query._replace(k=depth, threshold=np.float32(0.0))
+            likely, p, _ = empty_found(len(open_rows), depth)
+            asked = query._replace(k=depth, threshold=np.float32(threshold))
             is_proven = self._ensemble.topk(take_rows(arrays, open_rows), asked, likely, p)
             values = values_of((self._weight, self._summand), self._wanted, likely, p)
             order = np.lexsort((likely, -values))[:, : query.k]
-            best = np.take_along_axis(values, order, 1)
-            last = best[:, -1] if best.shape[1] == query.k else np.full(len(best), -np.inf)
-            done = self._is_done(p[:, -1], last) | (likely[:, -1] < 0) | ~is_proven | (depth == n_labels)
-            is_given, rows = np.isfinite(best), (open_rows[done], slice(0, order.shape[1]))
+            is_given = np.isfinite(np.take_along_axis(values, order, 1))
+            done = (p[:, -1] < self._least) | ~is_proven | (depth == n_labels)
+            rows = open_rows[done], slice(0, order.shape[1])
             ids[rows] = np.where(is_given, np.take_along_axis(likely, order, 1), -1)[done]
             probabilities[rows] = np.where(is_given, np.take_along_axis(p, order, 1), 0.0)[done]
             is_exact[open_rows[done]] = is_proven[done]
-            open_rows, depth = open_rows[~done], 2 * depth
+            open_rows, depth, threshold = open_rows[~done], max(_FIRST_PROBABLE, 2 * depth), self._least
         return found
 
-    def _is_done(self, most: NDArray[np.float32], last: NDArray[np.float32]) -> NDArray[np.bool_]:
-        """Whether a label of at most this probability can only be unwanted, or less than the last one."""
-        bound = np.interp(most, self._knots, self._most)
-        bound += 1e-5 * np.abs(bound)  # as values are rounded
-        return (most < self._wanted.lowest) | (bound <= self._wanted.least) | (last > bound)
+    def _least_wanted(self) -> float:
+        """No label that is less probable is wanted; by halving, a bit lower, as values are rounded."""
+        low, high = 0.0, 1.0
+        allowed = slice(None) if self._ensemble.allowed is None else self._ensemble.allowed
+        weight, summand = self._weight[allowed].astype(np.float64), self._summand[allowed]
+        for _ in range(_HALVES):
+            middle = 0.5 * (low + high)
+            is_low = np.max(weight * middle + summand, initial=-np.inf) <= self._wanted.least
+            low, high = (middle, high) if is_low else (low, middle)
+        return max(low, self._wanted.lowest) * (1.0 - 1e-5)
 
     def _of_tree(
         self, tree: TreeExpert, values: _Values, arrays: Arrays, votes: Votes, query: Query

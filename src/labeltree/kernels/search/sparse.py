@@ -103,7 +103,7 @@ def _score_nodes_sparse(nodes, first, n, prepared, out):
         for begin in range(start, end, _STAGE):
             n_found = _find_features(nodes, chunk, np.uint64(n_buckets), begin, min(begin + _STAGE, end))
             if is_whole:
-                _add_whole(nodes, n_found, out)
+                _add_whole(nodes, n_found, n, out)
             else:
                 _add_part(nodes, n_found, before, n, out)
     finish_scores(nodes.parameters.scale, nodes.parameters.bias, first, n, out)
@@ -148,13 +148,15 @@ def _find_features(nodes, chunk, n_buckets, begin, end):
 
 
 @inlined
-def _add_whole(nodes, n_found, out):
-    """Add the products of the features that were found to the scores of all children of a chunk."""
+def _add_whole(nodes, n_found, n, out):
+    """Add the products of the features that were found to the scores of all n children of a chunk."""
     values, entry, (row, stop, place) = nodes.values, nodes.parameters.entry, nodes.lookups
     for q in range(n_found):
         value = min(max(values[row[q]], -_LARGEST), _LARGEST)
         for e in range(place[q], stop[q]):
-            out[np.uint64(entry[e] >> 8)] += value * np.float32(np.int32(entry[e] & 255) - 128)
+            c = np.uint64(entry[e] >> 8)
+            if c < np.uint64(n):  # a file may say anything
+                out[c] += value * np.float32(np.int32(entry[e] & 255) - 128)
 
 
 @inlined
