@@ -191,7 +191,8 @@ def predict(
 ) -> None:
     """Print the most probable labels of each line of INPUT, one line per line, or write them to FILE.
 
-    A line of output is LABEL<TAB>PROBABILITY, repeated, the most probable first. Labels in INPUT are ignored.
+    A line of output is LABEL<TAB>PROBABILITY, repeated, the most probable first or in the order of a rule.
+    Labels in INPUT are ignored.
     """
     asked = USUAL_K if k is None else k
     query = make_query(asked, threshold, normalize, search, beam, if_unknown)  # before the model is read
