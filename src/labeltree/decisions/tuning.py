@@ -17,7 +17,7 @@ from labeltree.errors import DataError
 from labeltree.features.reading import DataSet
 from labeltree.metrics.matching import Matched
 from labeltree.query import SET_THRESHOLD, make_query
-from labeltree.wording import align
+from labeltree.wording import align, counted
 
 if TYPE_CHECKING:
     from labeltree.model import Model
@@ -32,6 +32,9 @@ _SHOWN_OF_SETS = (
     "coverage",
     "hamming",
 )
+
+
+_LEAST_ROWS = 4  # half of each half of them is needed
 
 
 class Tuned(NamedTuple):
@@ -98,9 +101,10 @@ def tune_rule(model: Model, data: DataSet, goal: Goal, threads: int) -> Tuned:
 
 def _check_labels(data: DataSet) -> None:
     counts = data.counts("tune")
-    if counts.rows < 2:
+    if counts.rows < _LEAST_ROWS:
         raise DataError(
-            f"{data.name}: one row is not enough to tune on; half of the rows judge the other half"
+            f"{data.name}: {counted(counts.rows, 'row')} cannot be tuned on, as halves of the rows judge each other; "
+            f"give at least {_LEAST_ROWS}, better some hundreds"
         )
     if counts.labels == counts.unknown_labels:
         said = "no row has a label" if counts.labels == 0 else "no label is among the model's"
