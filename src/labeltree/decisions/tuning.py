@@ -103,8 +103,8 @@ def _check_labels(data: DataSet) -> None:
     counts = data.counts("tune")
     if counts.rows < _LEAST_ROWS:
         raise DataError(
-            f"{data.name}: {counted(counts.rows, 'row')} cannot be tuned on, as halves of the rows judge each other; "
-            f"give at least {_LEAST_ROWS}, better some hundreds"
+            f"{data.name}: {counted(counts.rows, 'row')} cannot be tuned on, as halves of the rows judge each "
+            f"other; give at least {_LEAST_ROWS}, better some hundreds"
         )
     if counts.labels == counts.unknown_labels:
         said = "no row has a label" if counts.labels == 0 else "no label is among the model's"

@@ -92,7 +92,7 @@ def why_not_lines(why: WhyNot, *, colour: bool = False) -> list[str]:
     """Where it was lost, to which words, and what would have helped."""
     title = painted(escape_name(why.label), _STRONG, colour)
     instead = ", ".join(f"{escape_name(label)} {p:.3g}" for label, p in why.instead)
-    lines = [f"{title} has {why.probability:.4g}; the most probable labels are {instead or 'none'}"]
+    lines = [f"{title} has {why.probability:.4g}; the text gets {instead or 'no label'}"]
     if why.lost_at is not None:
         node = why.lost_at
         kind = "itself" if node.n_labels == 1 else f"its group: {_clipped(escape_name(node.name), 80)}"
