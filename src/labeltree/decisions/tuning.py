@@ -103,7 +103,7 @@ def _check_labels(data: DataSet) -> None:
     counts = data.counts("tune")
     if counts.rows < _LEAST_ROWS:
         raise DataError(
-            f"{data.name}: {counted(counts.rows, 'row')} cannot be tuned on, as halves of the rows judge each "
+            f"{data.name}: {counted(counts.rows, 'row')} cannot be tuned on, as halves of them judge each "
             f"other; give at least {_LEAST_ROWS}, better some hundreds"
         )
     if counts.labels == counts.unknown_labels:

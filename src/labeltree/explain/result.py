@@ -244,7 +244,7 @@ class WhyNot:
     explanation: LabelExplanation
     lost_at: Node | None  # the least probable node of its path; None where the model has no tree
     missing: list[Term]  # what would speak for that node, and is not in the text: of each, by 1 more of it
-    instead: list[tuple[str, float]]  # the labels that are the most probable
+    instead: list[tuple[str, float]]  # what is given, by the rule if there is one
 
     @property
     def label(self) -> str:
