@@ -7,6 +7,7 @@ import copy
 import threading
 import time
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -44,7 +45,9 @@ async def begun(slow: Slow) -> None:
 
 
 def run(test: Any) -> Any:
-    return asyncio.run(asyncio.wait_for(test, 60))
+    """On a thread of its own: a browser that other tests have open may have a loop on this one."""
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(lambda: asyncio.run(asyncio.wait_for(test, 60))).result()
 
 
 def test_requests_that_arrive_meanwhile_are_the_next_batch() -> None:
