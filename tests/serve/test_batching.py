@@ -127,7 +127,7 @@ def test_short_ones_that_arrive_together_are_answered_together_by_the_loop() -> 
     batches: list[list[Any]] = []
 
     def run_batch(payloads: Sequence[Any]) -> list[Any]:
-        assert threading.current_thread() is threading.main_thread()
+        assert asyncio.get_running_loop().is_running()
         batches.append(list(payloads))
         if "bad" in payloads:
             raise DataError("something is wrong with it")
