@@ -83,13 +83,21 @@ def tab_to(page: Any, wanted: str) -> None:
     raise AssertionError(f"{wanted} cannot be reached by the Tab key; the last was {focus(page)}")
 
 
+def wait_for_the_last(page: Any) -> None:
+    """While one types there are suggestions for every part of the text: until they stay the same."""
+    before: list[str] = []
+    while before != (now := page.locator(".suggestion").all_inner_texts()):
+        before = now
+        page.wait_for_timeout(500)
+
+
 def test_without_a_mouse(site: Any, pages: Callable[..., Any]) -> None:
     page = pages(site.address)
     page.wait_for_selector("html[data-ready]")
     assert focus(page) == "text"
     page.keyboard.type(TEXT)
     page.wait_for_selector(".suggestion")
-    page.wait_for_timeout(150)
+    wait_for_the_last(page)
     first = page.locator(".suggestion .label").first.inner_text()
     tab_to(page, f"{first}, ")
     page.keyboard.press("ArrowDown")
