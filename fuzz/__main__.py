@@ -6,7 +6,6 @@ import contextlib
 import importlib.util
 import io
 import os
-import pkgutil
 import subprocess
 import sys
 import tempfile
@@ -73,8 +72,9 @@ def _import_target(name: str, as_python: bool) -> Any:
     import labeltree
 
     # Numba cannot compile what is instrumented.
-    kernels = pkgutil.iter_modules([str(Path(labeltree.__file__).parent / "kernels")], "labeltree.kernels.")
-    exclude = [] if as_python else [module.name for module in kernels]
+    folder = Path(labeltree.__file__).parent
+    kernels = [path.relative_to(folder.parent).with_suffix("") for path in (folder / "kernels").rglob("*.py")]
+    exclude = [] if as_python else [".".join(path.parts) for path in kernels]
     with (
         contextlib.redirect_stderr(io.StringIO()),  # a line per module
         atheris.instrument_imports(include=["labeltree", "tomllib"], exclude=exclude),
