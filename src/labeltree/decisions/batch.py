@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from labeltree.data.matrices import is_sparse, sparse_rows
 from labeltree.data.rows import SparseRows, keep_entries, pointers, read_only
+from labeltree.decisions.fitting import n_candidates
 from labeltree.decisions.goals import Goal, parse_goal
 from labeltree.decisions.separate import SEPARATE
 from labeltree.errors import DataError, ParameterError, show
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
 _MOST_PASSES = 50
 _LEAST_GAIN = 1e-6  # of the measure, by another pass
 _TIE = 1e-4  # of precision beside coverage
-_N_CANDIDATES = 100  # labels of a row, where a model gives them
 # Of rows that propose by the same counts: few, so that threads seldom wait for each other. With one block
 # decisions are as good too, but take up to twice as many passes, or more where many rows are alike.
 _N_BLOCKS = 8
@@ -85,8 +85,7 @@ def _rows_of(marginals: Any) -> SparseRows:
 
 
 def _decide_by_model(model: Model, X: Any, goal: Goal, threads: int) -> Answers:
-    n_most = min(model.n_labels, max(_N_CANDIDATES, 4 * goal.k))
-    ids, probabilities, _ = model.best(X, make_query(n_most), threads)
+    ids, probabilities, _ = model.best(X, make_query(n_candidates(goal, model.n_labels)), threads)
     is_label = ids >= 0
     rows = SparseRows(pointers(is_label.sum(axis=1)), ids[is_label], probabilities[is_label], model.n_labels)
     # What is not among a row's candidates counts too: a label is at least as frequent as it was in training.

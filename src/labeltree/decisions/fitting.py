@@ -8,7 +8,7 @@ from labeltree.decisions.rankings import fit_ranking
 from labeltree.decisions.rule import Rule
 from labeltree.decisions.thresholds import fit_sets
 
-N_CANDIDATES = 100  # labels of a row that a rule may choose of while it is fitted
+_N_CANDIDATES = 100
 
 
 def fit_rule(goal: Goal, rows: Judged, scale: float | None = None) -> Rule:
@@ -18,3 +18,8 @@ def fit_rule(goal: Goal, rows: Judged, scale: float | None = None) -> Rule:
     """
     scale = rows.scale if scale is None else scale
     return fit_ranking(goal, rows, scale) if goal.k else fit_sets(goal, rows, scale)
+
+
+def n_candidates(goal: Goal, n_labels: int) -> int:
+    """How many labels of a row may be chosen of, while a rule is fitted or rows are decided together."""
+    return min(n_labels, max(_N_CANDIDATES, 4 * goal.k))

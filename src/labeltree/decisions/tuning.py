@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from labeltree.decisions.fitting import N_CANDIDATES, fit_rule
+from labeltree.decisions.fitting import fit_rule, n_candidates
 from labeltree.decisions.goals import PRECISION_GOAL, Goal
 from labeltree.decisions.judged import Judged
 from labeltree.decisions.rule import Rule, best_of_columns
@@ -111,14 +111,10 @@ def _check_labels(data: DataSet) -> None:
         raise DataError(f"{data.name}: {said}, so there is nothing to tune by; give rows with their labels")
 
 
-def n_candidates(goal: Goal, n_labels: int) -> int:
-    """How many labels of a row a rule may choose of while it is fitted."""
-    return min(n_labels, max(N_CANDIDATES, 4 * goal.k))
-
-
 def tune_judged(goal: Goal, rows: Judged) -> Tuned:
     """Fit a rule to all rows; and to one half each, to see what it gives the other."""
-    return judge_tuning(goal, rows)._replace(rule=fit_rule(goal, rows))
+    rule = fit_rule(goal, rows)
+    return judge_tuning(goal, rows)._replace(rule=rule)
 
 
 def judge_tuning(goal: Goal, rows: Judged) -> Tuned:

@@ -6,6 +6,7 @@ without weights, down to the probability that no label can be wanted with.
 
 from __future__ import annotations
 
+import functools
 import weakref
 from collections.abc import Sequence
 from typing import Any, NamedTuple, cast
@@ -81,7 +82,6 @@ class WeightedSearch:
         if len(searched) == 1 and searched[0].searched_with is not None:
             tree = cast("TreeExpert", searched[0])
             self._tree = tree, self._values_of(tree)
-        self._least = self._least_wanted()
 
     def _values_of(self, expert: TreeExpert) -> _Values:
         from labeltree.kernels.search.weighted import KNOTS
@@ -174,7 +174,8 @@ class WeightedSearch:
             open_rows, depth, threshold = open_rows[~done], max(_FIRST_PROBABLE, 2 * depth), self._least
         return found
 
-    def _least_wanted(self) -> float:
+    @functools.cached_property
+    def _least(self) -> float:
         """No label that is less probable is wanted; by halving, a bit lower, as values are rounded."""
         low, high = 0.0, 1.0
         allowed = slice(None) if self._ensemble.allowed is None else self._ensemble.allowed

@@ -6,10 +6,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labeltree.config import Config
+from labeltree.decisions.fitting import n_candidates
 from labeltree.decisions.goals import Goal
 from labeltree.decisions.judged import Judged
 from labeltree.decisions.thresholds import UnreachableGoal
-from labeltree.decisions.tuning import Tuned, judge_tuning, n_candidates, tune_judged
+from labeltree.decisions.tuning import Tuned, judge_tuning, tune_judged
 from labeltree.errors import ParameterError
 from labeltree.experts.by_rows import best_of_rows
 from labeltree.experts.combining import Combined
